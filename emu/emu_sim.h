@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_sim.h - runs a whole cluster of PEs inside one process in virtual time, on emulated RDMA ports.
+ *
+ * The only header of emu/ that other folders include. The functions live in the emulator's shared object (SONAME
+ * libibverbs.so.1): open it by path with dlopen(RTLD_NOW), look up emu_sim_api, and from then on whoever asks for
+ * libibverbs.so.1 in this process gets the emulator. Calls marked [PE] are made by code that runs as a PE, i.e.
+ * from inside run(); the others from outside it.
+ *
+ * Time. Each PE has a CPU. Verbs calls and charge() move its clock on; wait() and a second empty poll of the same CQ with
+ * nothing in between sleep it until something happens to it: a completion, an asynchronous event, remote bytes landing
+ * in its memory, a barrier or alltoall completing, or its deadline. Same fabric, seed and program: same run, to the
+ * nanosecond. All int results are 0 or a negative errno.
+ */
+#ifndef EMU_SIM_H
+#define EMU_SIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define EMU_SIM_VERSION 1
+
+/** A cluster in virtual time. */
+struct emu_sim;
+
+/** What carries a PE. Results are the same; threads can hold a mutex across a verbs call, coroutines are faster. */
+enum emu_sim_vehicle {
+    EMU_SIM_COROUTINES, /**< all PEs on the calling thread; must not enter the emulator with a lock another PE wants */
+    EMU_SIM_THREADS     /**< one thread a PE, exactly one of which runs: it holds the baton */
+};
+
+struct emu_sim_options {
+    size_t size;        /**< sizeof(struct emu_sim_options) */
+    const char *fabric; /**< FABRIC SPEC, e.g. "nodes=2,ports=2,rate=200G,latency=2.5us"; NULL: its defaults */
+    uint64_t seed;      /**< decides every random choice of the fabric: keys, QPNs, jitter, loss */
+    enum emu_sim_vehicle vehicle;
+    uint64_t limit_ns; /**< virtual time at which run() gives up with -ETIME; 0: 100 s */
+};
+
+/** Counters of one emulated port. */
+struct emu_sim_port {
+    char host[16];                   /**< "h0" */
+    char port[64];                   /**< "mlx5_0:1" */
+    uint64_t rate_bits;              /**< line rate, bits a second */
+    uint64_t tx_payload, rx_payload; /**< payload of WRITE, SEND and READ responses, repeats included */
+    uint64_t wire_tx, wire_rx;       /**< everything: headers, ACKs, frame overhead */
+    uint64_t lost;                   /**< packets that left this port and were lost */
+};
+
+/** A PE's program. Its result is 0 or a negative errno. */
+typedef int (*emu_sim_main_fn)(void *arg, int pe);
+
+struct emu_sim_api {
+    uint32_t version;
+    size_t size;
+
+    /** Builds the cluster. On failure writes the reason to why: position, what was seen, what was expected. */
+    int (*open)(const struct emu_sim_options *options, struct emu_sim **out, char *why, size_t why_len);
+    /** NULL is allowed. */
+    void (*close)(struct emu_sim *sim);
+    /** Number of PEs: nodes x gpus. PE p is GPU p % gpus of node p / gpus. */
+    int (*pe_count)(const struct emu_sim *sim);
+    /** The ports that belong to a PE's GPU, as "mlx5_0:1,mlx5_1:1", NUL-terminated. -ENOSPC where they do not fit. */
+    int (*pe_ports)(const struct emu_sim *sim, int pe, char *out, size_t len);
+    /** The fabric in full, defaults filled in, as a SPEC string. Owned by sim. */
+    const char *(*fabric)(const struct emu_sim *sim);
+    /**
+     * Runs fn as each PE until all have returned; once per sim. Returns 0; the first PE's failure; -EDEADLK where every PE
+     * sleeps and nothing is on its way (why says who waits for what); -ETIME past the limit. After either of
+     * the last two, polls return -1 and wait() -ECANCELED, so that the programs can end.
+     */
+    int (*run)(struct emu_sim *sim, emu_sim_main_fn fn, void *arg, char *why, size_t why_len);
+    /** Counters of the i-th port of the cluster; -ENOENT past the last. */
+    int (*port)(const struct emu_sim *sim, int i, struct emu_sim_port *out);
+    /** Virtual time at which the last PE returned, ns. */
+    uint64_t (*end_time)(const struct emu_sim *sim);
+    /** A hash over every packet delivered, its time and place: equal runs have equal hashes. */
+    uint64_t (*trace_hash)(const struct emu_sim *sim);
+
+    /** [PE] own number, or -1 outside a PE. */
+    int (*pe)(void);
+    /** [PE] this PE's clock, ns. Outside a PE: 0. */
+    uint64_t (*now)(void);
+    /** [PE] spends CPU time. */
+    void (*charge)(uint64_t ns);
+    /** [PE] sleeps until something happened to this PE since wait() last returned, or deadline_ns (UINT64_MAX: none). 0, or
+     *  -ECANCELED once the run has been given up. */
+    int (*wait)(uint64_t deadline_ns);
+    /** [PE] all PEs meet. */
+    int (*barrier)(void);
+    /** [PE] block i of send goes to PE i. Collective. */
+    int (*alltoall)(const void *send, void *recv, size_t bytes_each);
+    /** What a PE adds to a local address to name it to others (plain ibv_reg_mr() regions; IOVAs are as given). */
+    uint64_t (*shift)(int pe);
+    /**
+     * [PE] changes the fabric now, e.g. "port h0/mlx5_0:1 down" (also up, slow F, loss P, delay T). On failure the reason is
+     * in why.
+     */
+    int (*ctl)(const char *command, char *why, size_t why_len);
+};
+
+/** The table, or NULL for a version this object does not have. Look it up with dlsym(). */
+const struct emu_sim_api *emu_sim_api(uint32_t version);
+
+#endif

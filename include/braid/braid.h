@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * braid.h - the one public header of libbraid: one process, several RDMA ports.
+ *
+ * A process opens a context on the ports it may use (each becomes a rail), connects it to its peers, registers
+ * memory, and then puts, gets and signals on a channel. One large put travels over all ports; a signal never
+ * overtakes the data it announces, and nobody blocks for it.
+ *
+ * Words. port: one port of one RDMA device, "mlx5_0:1". rail: a port this process has opened. lane: one RC QP
+ * between a local and a remote rail, for one peer and one channel. channel: an ordering domain with its own lanes.
+ * peer or PE: a process, numbered 0..n_pes-1; the own number is a peer too (self traffic uses self lanes).
+ *
+ * Errors. Every int is 0 (or a count) or a negative errno. Outputs come last and are untouched on failure.
+ * -EAGAIN means only "a queue is full, call braid_progress() and try again". What went wrong is logged once, where
+ * it is first known, saying what was seen, what was expected and what to do.
+ *
+ * Threads. Calls that take a struct braid: one thread at a time per context, and never while another thread is in
+ * braid_close(). Calls that take a struct braid_channel: one thread at a time per channel; different channels may be
+ * driven at the same time. struct braid_done is written only by the thread that is inside a call on its channel.
+ */
+#ifndef BRAID_BRAID_H
+#define BRAID_BRAID_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BRAID_VERSION_MAJOR 0
+#define BRAID_VERSION_MINOR 1
+#define BRAID_VERSION_PATCH 0
+
+/** Most rails a context may have. More ports in the list is an error (-E2BIG), never a silent choice. */
+#define BRAID_MAX_RAILS 16
+
+/** Bytes of a remote key. Fixed, so that it fits a 512-byte slot of a host's own exchange. */
+#define BRAID_KEY_BYTES 512
+
+/** As a pe argument: every peer. */
+#define BRAID_ALL_PES (-1)
+
+/** A context: the rails, peers and memory of one PE. Opaque; owned by the caller from braid_open() to braid_close(). */
+struct braid;
+
+/** An ordering domain of a context. Opaque; owned by the context. */
+struct braid_channel;
+
+/** A registered region. Opaque; owned by the caller from braid_mem_reg() to braid_mem_dereg(). */
+struct braid_mem;
+
+/** Log levels, most severe first. The option "log" (BRAID_LOG) sets the last one that is shown. */
+enum braid_log_level { BRAID_LOG_ERROR, BRAID_LOG_WARN, BRAID_LOG_INFO, BRAID_LOG_DEBUG };
+
+/**
+ * What a caller may give to braid_open(). Set size to sizeof(struct braid_options) (BRAID_OPTIONS_INIT does) and leave
+ * the rest zero for defaults; a larger struct from a newer caller is accepted only if its unknown tail is zero.
+ */
+struct braid_options {
+    size_t size;
+    /** NULL-terminated array of "name=value" (see braid_option_row()); beats the environment's BRAID_NAME. May be
+     *  NULL. Read during the call only. */
+    const char *const *settings;
+    /** The caller's clock in nanoseconds, monotonic. NULL: CLOCK_MONOTONIC. */
+    uint64_t (*now)(void *arg);
+    /** Called inside blocking loops when nothing moved; may sleep until something can have changed or deadline_ns (of
+     *  now's clock; UINT64_MAX: none). Returns 0, or a negative errno that ends the blocking call. NULL: a pause. */
+    int (*wait)(void *arg, uint64_t deadline_ns);
+    void *clock_arg;
+    /** Receives each log line (no newline). NULL: stderr. Called on the thread that is inside libbraid. */
+    void (*log)(void *arg, enum braid_log_level level, const char *line);
+    void *log_arg;
+};
+#define BRAID_OPTIONS_INIT                                                                                             \
+    {                                                                                                                  \
+        sizeof(struct braid_options), NULL, NULL, NULL, NULL, NULL, NULL                                               \
+    }
+
+/** One row of the option table, as printed by `braid options`. Static strings. */
+struct braid_option_row {
+    const char *name;          /**< as in settings; the environment variable is BRAID_ and the name in capitals */
+    const char *default_value; /**< "" where there is none */
+    const char *help;          /**< one line, with the accepted values or unit */
+};
+
+/** The i-th row of the option table. 0, or -ENOENT past the last one. Any thread. */
+int braid_option_row(size_t i, struct braid_option_row *out);
+
+/** The library's version as "0.1.0". Static string; any thread. */
+const char *braid_version(void);
+
+/**
+ * Opens the ports named by the option "ports" ("mlx5_0:1,mlx5_1:1"; ":1" may be left out) as rails, in that order.
+ * Loads libibverbs.so.1 by name; an object with that SONAME that is already in the process is used.
+ *
+ * Returns 0 and a context; -EINVAL for a bad option (unknown name, bad value, no port, a port named twice); -E2BIG for
+ * more than BRAID_MAX_RAILS ports; -ENODEV where a port does not exist (the message lists what does); -ENETDOWN where
+ * it is not ACTIVE; -ELIBACC where libibverbs cannot be loaded; -ENOMEM; or what the verbs call said.
+ */
+int braid_open(const struct braid_options *options, struct braid **out);
+
+/** Releases everything: lanes, memory still registered, rails. Not collective. NULL is allowed. */
+void braid_close(struct braid *b);
+
+/** Who the peers are and how the caller's bootstrap moves bytes between them. */
+struct braid_peers {
+    size_t size; /**< sizeof(struct braid_peers) */
+    int my_pe;
+    int n_pes;
+    /** send and recv hold n_pes blocks of bytes_each (< 2^31); block i of send goes to PE i. Collective and blocking; 0
+     *  or a negative errno. Called the same number of times on every PE. */
+    int (*alltoall)(void *arg, const void *send, void *recv, size_t bytes_each);
+    void *arg;
+};
+
+/**
+ * Connects lanes to all peers, the own PE included. Collective over the peers; once per context. A pair of rails
+ * that cannot be connected is left out with one warning.
+ *
+ * Returns 0; -EINVAL for bad arguments; -EALREADY the second time; -EPROTO for a peer's blob that is truncated,
+ * damaged, or of another version (the message names the PE and both versions); -ENETUNREACH where no lane to a peer
+ * can be had; -ENOMEM; or what the alltoall or a verbs call said. After a failure only braid_close() is of use.
+ */
+int braid_connect(struct braid *b, const struct braid_peers *peers);
+
+/** Rails of the context (at least 1). */
+int braid_rail_count(const struct braid *b);
+
+/** What one rail has carried since braid_open(). Counts payload only: headers, acknowledgements and repeats are not in. */
+struct braid_rail_stats {
+    char port[64];      /**< "mlx5_0:1" */
+    uint64_t rate_bits; /**< line rate in bits a second, as the port reports it */
+    uint64_t put_bytes; /**< payload of puts completed */
+    uint64_t get_bytes; /**< payload of gets completed */
+    uint64_t word_ops;  /**< word ops completed: signals, and puts of at most 256 bytes */
+    uint64_t errors;    /**< requests completed in error */
+};
+
+/** 0, or -EINVAL for a rail out of range. Figures of a channel in use by another thread may be a moment old. */
+int braid_rail_stats(const struct braid *b, int rail, struct braid_rail_stats *out);
+
+/** The i-th channel (option "channels" says how many), or NULL where there is none or before braid_connect(). */
+struct braid_channel *braid_channel(struct braid *b, int i);
+
+/** Lanes of this channel to a peer, or -EINVAL for a pe out of range. */
+int braid_lane_count(const struct braid_channel *ch, int pe);
+
+/** What a peer needs to reach a region. Bytes, free to be copied and sent; checked when used. */
+struct braid_key {
+    unsigned char bytes[BRAID_KEY_BYTES];
+};
+
+/** More about a region. */
+struct braid_mem_options {
+    size_t size; /**< sizeof(struct braid_mem_options) */
+    /** The address by which peers name the first byte (the IOVA of ibv_reg_mr_iova(3)); 0: the local address itself. */
+    uint64_t remote_addr;
+};
+
+/**
+ * Registers [addr, addr+len) on every rail, for local use and for remote read, write and atomics.
+ * Returns 0 and a region; -EINVAL for len 0, a NULL address, a range that wraps, or a bad options struct; -ENOMEM; or
+ * what the verbs call said. The memory stays the caller's and must outlive the region.
+ */
+int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_mem_options *options,
+                  struct braid_mem **out);
+
+/** Ends a registration. -EBUSY while an op still uses it (call braid_quiet() first). NULL is allowed. */
+int braid_mem_dereg(struct braid_mem *mem);
+
+/** Packs the region's remote key. 0, or -EINVAL. */
+int braid_mem_key(const struct braid_mem *mem, struct braid_key *out);
+
+/** Checks a key that came from outside in full, its checksum included: 0, or -EPROTO with a message. Ops check only
+ *  what they use (version, owner, bounds), so call this once when a key arrives. */
+int braid_key_check(struct braid *b, int pe, const struct braid_key *key);
+
+/** Bytes of a peer: its address for them (see braid_mem_options.remote_addr) and the key of the region they lie in. */
+struct braid_remote {
+    uint64_t addr;
+    const struct braid_key *key;
+};
+
+/** Bytes of this process, inside a region. */
+struct braid_local {
+    void *addr;
+    const struct braid_mem *mem;
+};
+
+/**
+ * Counts ends of ops. Owned by the caller, zeroed by it at first, and valid until each op that names it has ended. May
+ * be shared by many ops of one channel.
+ */
+struct braid_done {
+    uint64_t ok;     /**< ops ended well: the bytes are at the target (put, signal) or here (get) */
+    uint64_t failed; /**< ops ended badly; error says how the first of them did */
+    int error;       /**< 0, or the negative errno of the first failure */
+};
+
+/**
+ * Writes len bytes to a peer. Returns when the op is accepted; src must stay unchanged until it has ended (done, or
+ * braid_quiet()). len 0 ends at once. At most 256 bytes are a word op: ordered behind all earlier ops of this channel
+ * to that peer. Larger ones are bulk: no order among them, and from the option "stripe_min" up cut over all lanes.
+ *
+ * Returns 0; -EAGAIN (queue full); -EINVAL for a bad channel, pe, key or length (over 2^30); -ERANGE where the bytes
+ * lie outside the region or the key's range; -EPROTO for a foreign key; -ENOTCONN where no lane to that peer is left.
+ * After 0, failure shows in done and in braid_quiet().
+ */
+int braid_put(struct braid_channel *ch, int pe, struct braid_remote dst, struct braid_local src, size_t len,
+              struct braid_done *done);
+
+/** Reads len bytes from a peer. As braid_put(), but takes no part in any order: a get neither waits nor holds others. */
+int braid_get(struct braid_channel *ch, int pe, struct braid_local dst, struct braid_remote src, size_t len,
+              struct braid_done *done);
+
+/**
+ * Adds value to the peer's 8-byte word at dst.addr (8-byte aligned), as one atomic executed by the peer's home rail. A
+ * word op: whoever sees the sum sees the bytes of every earlier put of this channel to that peer. Atomic with other
+ * signal adds to that word, from every PE; not with the target's own CPU or GPU (IBA spec vol. 1, 9.4.5: atomicity is
+ * the responder's). Errors as braid_put().
+ */
+int braid_signal_add(struct braid_channel *ch, int pe, struct braid_remote dst, uint64_t value,
+                     struct braid_done *done);
+
+/**
+ * Orders what was issued before it to the peer (or BRAID_ALL_PES) ahead of what comes after. In order mode "release"
+ * every word op is ordered behind all earlier ops by itself, so this only starts a new epoch and posts nothing.
+ */
+int braid_fence(struct braid_channel *ch, int pe);
+
+/**
+ * Blocks until every op of this channel to the peer (or BRAID_ALL_PES) has ended, deferred ones included. 0, or the
+ * negative errno of the first op that failed since the last quiet on that peer, or what the wait callback said.
+ */
+int braid_quiet(struct braid_channel *ch, int pe);
+
+/**
+ * Moves everything of this channel on: completions, deferred word ops, the control mailbox. Does not block. Returns the
+ * number of things that moved (0: none). Errors of ops show in their done; errors of lanes are logged here.
+ */
+int braid_progress(struct braid_channel *ch);
+
+/**
+ * Sends a message through the control mailbox of one lane and waits for its echo: the lane works both ways and both
+ * sides speak the same mailbox version. The peer must be in progress. Gives the round trip in nanoseconds of the
+ * context's clock. Returns 0; -EINVAL; -EPROTO where the peer refused the version; -ETIMEDOUT after 5 s; -EIO.
+ */
+int braid_echo(struct braid_channel *ch, int pe, int lane, uint64_t *rtt_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
