@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-C_FOLDERS = ("include", "src", "emu", "bench", "cli", "plugin", "tests")
+C_FOLDERS = ("include", "src", "emu", "bench", "cli", "plugin", "man", "tests")
 
 
 class Tap:

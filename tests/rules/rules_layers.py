@@ -26,6 +26,7 @@ LAYERS = {
     "bench": {"may": ["include/braid", "emu/emu_sim.h"]},
     "cli": {"may": ["include/braid", "emu/emu_sim.h", "bench", "src/topo"]},
     "plugin/nvshmem": {"may": ["include/braid"]},
+    "man": {"may": ["include/braid"]},
     "emu": {"may": [], "system": r"infiniband/|sanitizer/|valgrind/"},
     "tests": {"may": [""], "system": r".*"},
 }

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""rules_docs.py - what the documentation names exists: targets, files, functions, options, subcommands; its code compiles.
+
+  rules_docs.py SOURCE_ROOT BUILD_ROOT
+"""
+import glob
+import os
+import re
+import shutil
+import tempfile
+
+import rules
+
+DOCS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "man/*.1", "man/*.7.in")
+
+# Variables with our prefix that are no option of the library: for scripts and tests.
+OTHER_VARIABLES = {"BRAID_QUICK", "BRAID_NO_INSTALL", "BRAID_NAME"}
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
+
+
+def code_of(text):
+    """What a Markdown page shows as code: the fenced blocks and the words in backquotes."""
+    fenced = [m.group(2) for m in FENCE.finditer(text)]
+    return "\n".join(fenced + re.findall(r"`([^`\n]+)`", FENCE.sub("", text)))
+
+
+def bad_targets(path, text, targets):
+    named = set(re.findall(r"(?<![\w-])make ([a-z]+)", code_of(text)))
+    return [f"{path}: 'make {t}' is no target of the Makefile" for t in sorted(named - targets)]
+
+
+def bad_paths(path, text, exists):
+    """Files and folders of the tree that a page names, in backquotes or as a link."""
+    problems = []
+    for name in re.findall(r"`((?:src|emu|cli|bench|tests|scripts|docs|man|include|plugin|\.ci)/[\w./-]*)", text):
+        # Examples such as tests/fuzz/fuzz_NAME.c stand for a file to be made.
+        if "NAME" not in name and "..." not in name and not exists(name.rstrip("/")):
+            problems.append(f"{path}: {name} does not exist")
+    for name in re.findall(r"\]\(([^)#:]+)\)", FENCE.sub("", text)):
+        if not exists(os.path.normpath(os.path.join(os.path.dirname(path), name))):
+            problems.append(f"{path}: link to {name}, which does not exist")
+    return problems
+
+
+def bad_functions(path, text, known):
+    """Functions of ours that a page names as name()."""
+    named = set(re.findall(r"\b((?:braid|api|plan|rail|verbs|emu|log|options)_\w+)\(\)", text))
+    named |= set(re.findall(r"^\.Fn (braid_\w+)", text, re.M))
+    return [f"{path}: {n}() is no function of the tree" for n in sorted(named - known)]
+
+
+def bad_variables(path, text, options):
+    """Environment variables; constants of the public header are not meant."""
+    named = set(re.findall(r"\bBRAID_[A-Z_]+\b", text))
+    return [f"{path}: {n} is no option" for n in sorted(named - options - OTHER_VARIABLES)]
+
+
+def bad_example(text, library):
+    """The C block of a page compiles without a warning and links to libbraid with a main() that calls nothing."""
+    blocks = [m.group(2) for m in FENCE.finditer(text) if m.group(1) == "c"]
+    if not blocks:
+        return ["no C example found"]
+    problems = []
+    for block in blocks:
+        with tempfile.TemporaryDirectory() as folder:
+            command = ["gcc", "-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-x", "c", "-", "-I",
+                       os.path.join(rules.source_root(), "include"), "-o", os.path.join(folder, "a")]
+            status, output = rules.run(command + (["-x", "none", library] if library else ["-c"]),
+                                       input=block + "\nint main(void) { return 0; }\n")
+            problems += output.splitlines() or ["no message"] if status else []
+    return problems
+
+
+def pages():
+    root = rules.source_root()
+    return [(os.path.relpath(p, root), rules.read(os.path.relpath(p, root)))
+            for pattern in DOCS for p in sorted(glob.glob(os.path.join(root, pattern)))]
+
+
+def make_targets(text):
+    return set(re.findall(r"^([a-z]+):", text, re.M))
+
+
+def self_tests(tap):
+    page = "```\nmake test\n```\nRun `make lint`. See `src/plan` and [x](docs/a.md); plan_stripe() and BRAID_PORTS.\n"
+    tap.must_flag("a target that does not exist", bad_targets("p", page, {"test"}))
+    tap.must_pass("targets that exist", bad_targets("p", page, {"test", "lint"}))
+    tap.must_flag("a folder that does not exist", bad_paths("p", page, lambda n: n != "src/plan"))
+    tap.must_flag("a link to nothing", bad_paths("p", page, lambda n: n != "docs/a.md"))
+    tap.must_pass("paths that exist", bad_paths("p", page, lambda n: True))
+    tap.must_flag("a function that does not exist", bad_functions("p", page, {"plan_pair"}))
+    tap.must_flag("a variable that is no option", bad_variables("p", page, {"BRAID_ORDER"}))
+    tap.must_flag("an example that does not compile",
+                  bad_example("```c\n#include <braid/braid.h>\nint f(void) { return braid_close(0); }\n```\n", None))
+    tap.must_flag("a page without an example", bad_example("none\n", None))
+
+
+def known_functions():
+    """Every function defined or declared in the tree."""
+    known = set()
+    for path in rules.c_files():
+        known |= set(re.findall(r"\b(\w+)\s*\(", rules.strip_literals(rules.read(path))))
+    return known
+
+
+def check_pages(tap, options):
+    root = rules.source_root()
+    all_pages = pages()
+    targets = make_targets(rules.read("Makefile"))
+    tap.check("make targets that pages name", [p for path, text in all_pages for p in bad_targets(path, text, targets)])
+    tap.check("files that pages name", [p for path, text in all_pages for p in
+                                        bad_paths(path, text, lambda n: os.path.exists(os.path.join(root, n)))])
+    known = known_functions()
+    tap.check("functions that pages name", [p for path, text in all_pages for p in bad_functions(path, text, known)])
+    names = {"BRAID_" + o.upper() for o in options}
+    tap.check("variables that pages name", [p for path, text in all_pages for p in bad_variables(path, text, names)])
+    commands = re.findall(r"^make (\w+)", FENCE.search(rules.read("README.md")).group(2), re.M)
+    tap.check("README opens with make demo and make test",
+              [] if commands == ["demo", "test"] else [f"it opens with {commands}"])
+    tap.check("the changelog has an Unreleased section",
+              [] if "\n## [Unreleased]\n" in rules.read("CHANGELOG.md") else ["it has none"])
+
+
+def check_version(tap):
+    """One version in meson.build, braid.h and the program."""
+    header = rules.read("include/braid/braid.h")
+    parts = [re.search(rf"BRAID_VERSION_{p} (\d+)", header).group(1) for p in ("MAJOR", "MINOR", "PATCH")]
+    meson = re.search(r"version: '([\d.]+)'", rules.read("meson.build")).group(1)
+    tap.check("braid.h and meson.build have one version",
+              [] if ".".join(parts) == meson else [f"braid.h {'.'.join(parts)}, meson.build {meson}"])
+
+
+def subcommands(braid):
+    """What `braid help` lists: the first word of each row that is indented by two blanks."""
+    status, output = rules.run([braid, "help"])
+    return sorted(set(re.findall(r"^  (?:braid )?([a-z]+)\b", output, re.M)) - {"braid", "help"}) if status == 0 else []
+
+
+def check_program(tap, braid):
+    """Subcommands against manual pages."""
+    found = subcommands(braid)
+    tap.check("braid help lists subcommands", [] if "demo" in found else [f"found {found}"])
+    page = rules.read("man/braid.1")
+    tap.check("braid(1) tells of every subcommand", [f"{c} is missing" for c in found if f".Cm {c}\n" not in page])
+    own = sorted(re.search(r"braid-(\w+)\.1$", p).group(1)
+                 for p in glob.glob(os.path.join(rules.source_root(), "man/braid-*.1")))
+    tap.check("every braid-X(1) is of a subcommand", [f"{c} is none" for c in own if c not in found])
+    problems = []
+    for command in found:
+        status, output = rules.run([braid, command, "--help"])
+        if status != 0 or "xample" not in output:
+            problems.append(f"braid {command} --help: status {status}, {len(output)} bytes, needs status 0 and an example")
+        if command not in own and f".It Cm {command}\n" not in page:
+            problems.append(f"braid {command}: neither a page of its own nor an entry in braid(1)")
+    tap.check("every subcommand has --help with an example, and a manual page", problems)
+    bad = [f"braid {' '.join(args) or '(nothing)'}: status {rules.run([braid] + args)[0]}, expected 2"
+           for args in (["nosuch"], ["--nosuch"], []) if rules.run([braid] + args)[0] != 2]
+    tap.check("wrong use ends with status 2", bad)
+
+
+def manual_options(build):
+    """Option names in the generated braid.7."""
+    with open(os.path.join(build, "man/braid.7"), encoding="utf-8") as f:
+        text = f.read()
+    table = text[text.index(".Sh ENVIRONMENT"):]
+    return re.findall(r"^\.It Cm (\w+)", table[:table.index(".El")], re.M)
+
+
+def check_manual(tap, build, options):
+    tap.check("braid(7) has the option table", [] if options and "ports" in options else [f"found {options}"])
+    if not shutil.which("mandoc"):
+        tap.skip("the generated braid(7) is well formed", "no mandoc here")
+        return
+    status, output = rules.run(["mandoc", "-Tlint", "-Wwarning", os.path.join(build, "man/braid.7")])
+    tap.check("the generated braid(7) is well formed", output.splitlines() if status else [])
+
+
+def check_options(tap, braid, options):
+    """braid options prints what the manual holds."""
+    status, output = rules.run([braid, "options"])
+    tap.check("braid options prints every option",
+              [f"{o} is missing" for o in options if not re.search(rf"\b(BRAID_)?{o}\b", output, re.I)]
+              + ([] if status == 0 else [f"status {status}"]))
+
+
+def main():
+    tap = rules.Tap()
+    self_tests(tap)
+    build = rules.build_root()
+    options = manual_options(build)
+    braid = os.path.join(build, "cli/braid")
+    check_pages(tap, options)
+    check_version(tap)
+    check_manual(tap, build, options)
+    check_options(tap, braid, options)
+    check_program(tap, braid)
+    tap.check("README's example compiles and links",
+              bad_example(rules.read("README.md"), os.path.join(build, "src/libbraid.so")))
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()
