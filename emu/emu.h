@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu.h - the emulated fabric's own structs: clock, fabric, device, port, packet, MR, CQ, QP.
+ *
+ * Two clocks share everything here: virtual time (emu_sim.c) now, real time between processes later. Whatever depends
+ * on the clock goes through struct emu_clock. The device model is not re-entrant: emu_abi.c takes the fabric's lock after
+ * it has charged the call's time and before it enters the model, and no model function sleeps or switches.
+ *
+ * Words are those of the InfiniBand Architecture specification, volume 1 (below: IBA): requester, responder, PSN, AETH.
+ */
+#ifndef EMU_H
+#define EMU_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "emu_cost.h"
+#include "emu_map.h"
+#include "emu_rng.h"
+#include "emu_spec.h"
+
+#define EMU_EXPORT __attribute__((visibility("default")))
+
+enum {
+    EMU_MAX_SGE = 16,
+    EMU_MAX_INLINE = 1024,
+    EMU_MAX_WR = 16384,
+    EMU_MAX_CQE = 65535,
+    EMU_MAX_RD_ATOMIC = 16,
+    EMU_MAX_MSG = 1 << 30,
+    EMU_ACK_EVERY = 16, /* packets of a long message between two acknowledgement requests */
+    EMU_PSN_MASK = 0xffffff,
+    EMU_FRAME_OVERHEAD = 82, /* Ethernet with preamble and gap, IPv4, UDP, BTH, ICRC: 4096 of 4178 bytes are payload */
+};
+
+struct emu_fabric;
+struct emu_port;
+struct emu_ctx;
+struct emu_qp;
+struct emu_cq;
+
+/** Work to be done at a time; arg is free for a generation number. */
+typedef void (*emu_event_fn)(void *obj, uint64_t arg);
+
+/** Whoever calls verbs and can be woken: a PE in virtual time, a process in real time. */
+struct emu_owner {
+    struct emu_fabric *fabric;
+    int index;
+    int host;
+    uint64_t changes;      /* grows with whatever the owner could notice; an empty poll compares it */
+    const char *last_call; /* for explanations */
+};
+
+/** What differs between the clocks. All take the fabric so that several fabrics may live in one process. */
+struct emu_clock {
+    uint64_t (*now)(struct emu_fabric *f);
+    void (*at)(struct emu_fabric *f, uint64_t t, emu_event_fn fn, void *obj, uint64_t arg);
+    /* Spends the caller's CPU time. May switch to another owner: never called with the lock held. */
+    void (*charge)(struct emu_fabric *f, uint64_t ns);
+    /* Sleeps the caller until wake() or the deadline. -ECANCELED once the run is given up. Never with the lock held. */
+    int (*sleep)(struct emu_fabric *f, uint64_t deadline);
+    void (*wake)(struct emu_owner *o);
+    void (*lock)(struct emu_fabric *f);
+    void (*unlock)(struct emu_fabric *f);
+    bool (*canceled)(struct emu_fabric *f);
+};
+
+/** The owner whose code runs now, or NULL. */
+struct emu_owner *emu_self(void);
+
+/* ---- packets ------------------------------------------------------------------------------------------------- */
+
+enum emu_op {
+    EMU_OP_WRITE,
+    EMU_OP_SEND,
+    EMU_OP_READ_REQUEST,
+    EMU_OP_READ_RESPONSE,
+    EMU_OP_FETCH_ADD,
+    EMU_OP_CMP_SWAP,
+    EMU_OP_ATOMIC_RESPONSE,
+    EMU_OP_ACK,
+    EMU_OP_NAK,
+};
+
+enum { EMU_PKT_FIRST = 1, EMU_PKT_LAST = 2, EMU_PKT_ACK_REQ = 4, EMU_PKT_IMM = 8, EMU_PKT_SOLICITED = 16 };
+
+enum emu_nak { EMU_NAK_SEQUENCE, EMU_NAK_INVALID, EMU_NAK_ACCESS, EMU_NAK_OPERATION, EMU_NAK_RNR };
+
+/**
+ * Bytes on their way. Only emu_mem_load() and emu_mem_store() look inside, so that a second kind (source, lap, offset
+ * instead of bytes) can be added for simulations whose payload would not fit memory.
+ */
+struct emu_payload {
+    uint32_t len;
+    unsigned char *bytes; /* owned by the packet; NULL where len is 0 */
+};
+
+struct emu_pkt {
+    struct emu_pkt *next;
+    struct emu_pkt *made_before; /* all packets of the fabric, for the end */
+    struct emu_port *src, *dst;
+    uint32_t dst_qpn;
+    enum emu_op op;
+    unsigned flags;
+    uint32_t psn;
+    uint32_t wire_bytes;
+    uint64_t va; /* RETH or AtomicETH */
+    uint32_t rkey;
+    uint32_t dma_len;
+    uint64_t compare_add, swap; /* AtomicETH; an atomic response carries the old value in swap */
+    uint32_t imm;
+    enum emu_nak nak;
+    uint8_t rnr_timer;
+    struct emu_payload payload;
+};
+
+/** A fresh zeroed packet with room for len payload bytes, or NULL without memory. */
+struct emu_pkt *emu_pkt_alloc(struct emu_fabric *f, uint32_t len);
+/** Gives a packet back to the fabric's pool. */
+void emu_pkt_free(struct emu_fabric *f, struct emu_pkt *p);
+/** Frees every packet, those on their way too, at the end of the fabric's life. */
+void emu_pkt_drain(struct emu_fabric *f);
+
+/* ---- fabric -------------------------------------------------------------------------------------------------- */
+
+/** One port and its side of the wire. Devices have one port each, as cards with a function per port do. */
+struct emu_port {
+    struct emu_dev *dev;
+    int index; /* in the fabric */
+    union ibv_gid gid;
+    uint64_t rate_bits; /* line rate */
+    double slow;        /* 1, or the fraction of the rate that is left */
+    double loss;
+    uint64_t delay_ns; /* added one way */
+    bool up;
+    /* transmit: acknowledgements first, then the QPs round robin, a packet each */
+    bool tx_busy;
+    struct emu_pkt *ctl_head, **ctl_tail;
+    struct emu_qp *ready_head, *ready_tail;
+    uint64_t rx_free;       /* when the last accepted packet is in */
+    uint64_t *last_arrival; /* per destination port: packets of one path stay in order */
+    uint64_t tx_payload, rx_payload, wire_tx, wire_rx, lost;
+};
+
+/** One RDMA device of a host. The ibv_device must stay first; libmlx5 reads a pointer just behind it: keep it NULL. */
+struct emu_dev {
+    struct ibv_device ibv;
+    void *behind;
+    struct emu_fabric *fabric;
+    int host, gpu;
+    uint64_t guid;
+    struct emu_port port;
+    struct emu_map qps; /* QPN -> struct emu_qp */
+    struct emu_map mrs; /* key -> struct emu_mr */
+    struct emu_ctx *ctxs;
+};
+
+struct emu_fabric {
+    struct emu_spec spec;
+    char *spec_text;
+    const struct emu_clock *clock;
+    struct emu_rng rng;
+    struct emu_dev *devs; /* host-major, then GPU, then port */
+    int n_devs, per_host;
+    struct emu_pkt *free_small, *free_large, *made;
+    uint64_t trace;
+    unsigned lock_depth;
+};
+
+/** Builds devices and ports from f->spec; f is zeroed but for spec and rng. 0 or -ENOMEM. */
+int emu_fabric_init(struct emu_fabric *f);
+/** Tolerates a half-built fabric. All contexts must be closed, or their owners gone for good. */
+void emu_fabric_fini(struct emu_fabric *f);
+/** The port with that GID, or NULL. */
+struct emu_port *emu_fabric_find_gid(struct emu_fabric *f, const union ibv_gid *gid);
+/** Carries out "port h0/mlx5_0:1 down"; -EINVAL with a reason. */
+int emu_fabric_ctl(struct emu_fabric *f, const char *command, char *why, size_t why_len);
+/** Applies one change to a port (what: down, up, slow, loss, delay) and raises its events. */
+void emu_fabric_apply(struct emu_fabric *f, const struct emu_change *c);
+/** Writes which QPs have work outstanding, for a deadlock's explanation. */
+void emu_fabric_explain(struct emu_fabric *f, FILE *to);
+/** Schedules the spec's timed changes. */
+void emu_fabric_schedule(struct emu_fabric *f);
+
+/* ---- link ---------------------------------------------------------------------------------------------------- */
+
+/** The QP may have something to send: puts it in line at its port. Cheap if it already stands there. */
+void emu_link_kick(struct emu_qp *qp);
+/** Takes the QP out of line (destroy, reset). */
+void emu_link_forget(struct emu_qp *qp);
+/** Sends a small packet (ACK, NAK) ahead of data. Takes ownership. */
+void emu_link_send_ctl(struct emu_port *port, struct emu_pkt *p);
+
+/* ---- contexts and events --------------------------------------------------------------------------------------- */
+
+struct emu_async {
+    struct emu_async *next;
+    struct ibv_async_event event;
+};
+
+struct emu_ctx {
+    struct verbs_context vctx; /* .context is what callers hold */
+    struct emu_dev *dev;
+    struct emu_owner *owner;
+    struct emu_ctx *next;
+    struct emu_async *async_head, **async_tail;
+    int refs; /* PDs, CQs, channels */
+};
+
+struct emu_channel {
+    struct ibv_comp_channel ibv;
+    struct emu_cq *head, **tail; /* CQs with an undelivered event */
+};
+
+struct emu_pd {
+    struct ibv_pd ibv;
+    int refs;
+};
+
+static inline struct emu_ctx *emu_ctx_of(struct ibv_context *c)
+{
+    return (struct emu_ctx *)((char *)c - offsetof(struct verbs_context, context));
+}
+
+/** Queues an asynchronous event and makes async_fd readable. element is the QP, CQ or port number in e. */
+void emu_event_raise(struct emu_ctx *ctx, const struct ibv_async_event *e);
+/** Drops queued events that name this QP or CQ, before it goes away. */
+void emu_event_forget(struct emu_ctx *ctx, const void *element);
+/** Raises an event about its port on every context of the device. */
+void emu_event_raise_port(struct emu_dev *dev, enum ibv_event_type type);
+/** Raises an event about a QP. */
+void emu_event_raise_qp(struct emu_qp *qp, enum ibv_event_type type);
+/** Takes the oldest event: 0, or -EAGAIN. */
+int emu_event_take(struct emu_ctx *ctx, struct ibv_async_event *out);
+
+/* ---- memory -------------------------------------------------------------------------------------------------- */
+
+struct emu_mr;
+
+/** How a kind of memory is read and written; off counts from the region's first byte and is in bounds. */
+struct emu_mem_ops {
+    void (*load)(const struct emu_mr *mr, uint64_t off, struct emu_payload *to, uint32_t at, uint32_t len);
+    void (*store)(const struct emu_mr *mr, uint64_t off, const struct emu_payload *from, uint32_t at, uint32_t len);
+    uint64_t (*load8)(const struct emu_mr *mr, uint64_t off);
+    void (*store8)(const struct emu_mr *mr, uint64_t off, uint64_t value);
+};
+
+struct emu_mr {
+    struct ibv_mr ibv;
+    struct emu_ctx *ctx;
+    const struct emu_mem_ops *mem;
+    uint64_t local_base;  /* address that goes with the lkey */
+    uint64_t remote_base; /* address that goes with the rkey */
+    int access;
+};
+
+/** Registers host memory. local and remote are the addresses of its first byte by lkey and rkey. NULL and errno. */
+struct emu_mr *emu_mr_reg(struct emu_pd *pd, void *addr, size_t len, uint64_t local, uint64_t remote, int access);
+/** 0, or an errno. */
+int emu_mr_dereg(struct emu_mr *mr);
+/** Finds the MR for a peer's access: key known, PD the same, rights there, range inside; else NULL. */
+struct emu_mr *emu_mr_remote(struct emu_qp *qp, uint32_t rkey, uint64_t va, uint64_t len, int need);
+/** True if all scatter/gather entries are good for the device (need: 0 to read them, IBV_ACCESS_LOCAL_WRITE). */
+bool emu_mr_local_ok(struct emu_qp *qp, const struct ibv_sge *sge, int n, int need);
+/** Copies len bytes, from byte off of the list on, into or out of a payload. The list was checked before. */
+void emu_mr_gather(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, struct emu_payload *to);
+/** As gather, the other way. */
+void emu_mr_scatter(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, const struct emu_payload *from);
+/** What a PE's plain registrations add to an address to name it to peers, so that no peer address is a valid pointer. */
+uint64_t emu_mr_shift(int owner);
+/** Bytes of a list. */
+uint64_t emu_sge_len(const struct ibv_sge *sge, int n);
+
+/* ---- completion queues --------------------------------------------------------------------------------------- */
+
+struct emu_cqe {
+    struct ibv_wc wc;
+    struct emu_qp *qp;
+    uint64_t sq_free; /* polling this entry frees the send queue up to here; 0 for a receive */
+};
+
+struct emu_cq {
+    struct ibv_cq ibv;
+    struct emu_ctx *ctx;
+    struct emu_cqe *ring;
+    uint32_t size, head, count;
+    bool overrun;
+    bool armed, armed_solicited;
+    bool queued; /* an event of it waits in its channel */
+    struct emu_cq *next_event;
+    int refs;
+    uint64_t seen; /* owner's changes at the last empty poll */
+    bool polled_empty;
+};
+
+/** Adds a completion and, if armed, its event. On overrun raises CQ_ERR and returns -EOVERFLOW. */
+int emu_cq_add(struct emu_cq *cq, const struct emu_cqe *e, bool solicited);
+/** Removes what belongs to a QP that goes away. */
+void emu_cq_forget_qp(struct emu_cq *cq, const struct emu_qp *qp);
+/** Takes up to n completions; returns how many. */
+int emu_cq_take(struct emu_cq *cq, int n, struct ibv_wc *out);
+/** Creates a CQ; NULL and errno. */
+struct emu_cq *emu_cq_new(struct emu_ctx *ctx, int cqe, void *cq_context, struct ibv_comp_channel *channel);
+/** 0 or an errno (EBUSY). */
+int emu_cq_destroy(struct emu_cq *cq);
+/** Takes a CQ with an event from the channel, or NULL. */
+struct emu_cq *emu_channel_take(struct emu_channel *ch);
+
+/* ---- queue pairs --------------------------------------------------------------------------------------------- */
+
+struct emu_wqe {
+    uint64_t wr_id;
+    enum ibv_wr_opcode opcode;
+    unsigned flags;
+    uint32_t imm;
+    uint64_t va, compare_add, swap;
+    uint32_t rkey;
+    uint32_t len;
+    int n_sge;
+    struct ibv_sge sge[EMU_MAX_SGE];
+    unsigned char *inline_data; /* in the QP's slab; used when flags has IBV_SEND_INLINE */
+    uint32_t first_psn, n_psn;
+    uint32_t got; /* READ: response packets taken */
+    enum ibv_wc_status status;
+    bool started;
+    bool resync; /* READ: a response was missed and asked for again */
+};
+
+struct emu_rqe {
+    uint64_t wr_id;
+    int n_sge;
+    struct ibv_sge sge[EMU_MAX_SGE];
+};
+
+enum emu_reply_kind { EMU_REPLY_READ, EMU_REPLY_ATOMIC, EMU_REPLY_ACK };
+
+/** Something the responder still has to say, in PSN order. */
+struct emu_reply {
+    enum emu_reply_kind kind;
+    uint32_t psn;
+    uint64_t va;
+    uint32_t rkey, len, sent; /* READ: bytes */
+    uint64_t old;             /* ATOMIC */
+};
+
+struct emu_atomic_done {
+    bool valid;
+    uint32_t psn;
+    uint64_t old;
+};
+
+enum { EMU_REPLIES = 64 };
+
+struct emu_qp {
+    struct ibv_qp ibv;
+    struct emu_ctx *ctx;
+    struct emu_port *port, *peer;
+    struct ibv_qp_cap cap;
+    struct ibv_qp_attr attr;
+    bool sig_all;
+    uint32_t gen; /* timers of an earlier life are void */
+    uint32_t mtu;
+    /* in line at the port */
+    bool in_line, reply_turn;
+    struct emu_qp *line_next;
+    /* requester: freed <= una <= nxt <= tail; below numbered WQEs have PSNs */
+    struct emu_wqe *sq;
+    unsigned char *inline_slab;
+    uint64_t sq_freed, sq_una, sq_nxt, sq_numbered, sq_tail;
+    uint32_t nxt_pkt; /* packets of the WQE at nxt that this pass has sent */
+    uint32_t psn_next, una_psn;
+    uint32_t rd_out;
+    uint8_t retry_left, rnr_left;
+    bool rnr_waiting;
+    uint64_t ack_deadline;
+    bool ack_timer;
+    /* responder */
+    struct emu_rqe *rq;
+    uint64_t rq_head, rq_tail;
+    uint32_t epsn;
+    bool nak_sent;
+    uint64_t msg_va; /* of the WRITE or SEND in progress */
+    uint32_t msg_rkey, msg_left;
+    uint32_t msg_got;
+    bool msg_open;
+    struct emu_reply reply[EMU_REPLIES];
+    uint32_t reply_head, reply_count;
+    struct emu_atomic_done atomic[EMU_MAX_RD_ATOMIC];
+    uint32_t atomic_next;
+};
+
+/** a - b in PSN space, -2^23 .. 2^23-1 (IBA 9.7.2). */
+static inline int32_t emu_psn_diff(uint32_t a, uint32_t b)
+{
+    return (int32_t)((a - b) << 8) >> 8;
+}
+
+static inline struct emu_wqe *emu_wqe_at(struct emu_qp *qp, uint64_t i)
+{
+    return &qp->sq[i % qp->cap.max_send_wr];
+}
+
+/** Creates an RC QP in RESET; NULL and errno. */
+struct emu_qp *emu_qp_new(struct emu_pd *pd, struct ibv_qp_init_attr *init);
+/** Ends a QP whatever it is doing; its completions are removed. 0 or an errno. */
+int emu_qp_destroy(struct emu_qp *qp);
+/** ibv_modify_qp(3). 0 or an errno. */
+int emu_qp_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/** Moves to ERR and flushes both queues in order. */
+void emu_qp_to_error(struct emu_qp *qp);
+/** Whether mask is what the transition needs (IBA 11.2.4.2); 0 or an errno. */
+int emu_attr_check(const struct emu_qp *qp, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask);
+
+/** ibv_post_send(3). 0 or an errno, *bad at the first request that was not taken; *taken counts the others. */
+int emu_post_send(struct emu_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad, int *taken);
+/** ibv_post_recv(3). */
+int emu_post_recv(struct emu_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad, int *taken);
+
+/** The requester's next packet, or NULL. */
+struct emu_pkt *emu_req_next(struct emu_qp *qp);
+/** True if emu_req_next() would give one. */
+bool emu_req_wants(const struct emu_qp *qp);
+/** Takes an ACK, NAK, READ response or atomic response. */
+void emu_req_receive(struct emu_qp *qp, const struct emu_pkt *p);
+/** Sets the requester to its first PSN (at RTS). */
+void emu_req_start(struct emu_qp *qp);
+/** Completes the WQE at una with this status; an error ends the QP. */
+void emu_req_complete(struct emu_qp *qp, enum ibv_wc_status status);
+
+/** Takes a request packet. */
+void emu_resp_receive(struct emu_qp *qp, const struct emu_pkt *p);
+/** The responder's next READ or atomic response (or an ACK that stands behind them), or NULL. */
+struct emu_pkt *emu_resp_next(struct emu_qp *qp);
+/** Completes the oldest receive. */
+void emu_resp_complete(struct emu_qp *qp, enum ibv_wc_status status, const struct emu_pkt *p);
+
+#endif

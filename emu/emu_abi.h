@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_abi.h - what the exported functions share: charge the call, take the lock, leave again.
+ */
+#ifndef EMU_ABI_H
+#define EMU_ABI_H
+
+#include "emu.h"
+
+/** Charges a call to its caller, notes it for explanations, then takes the fabric's lock. -ENOTSUP outside a PE. */
+int emu_enter(struct emu_fabric *f, enum emu_cost cost, const char *what);
+/** Releases the lock; gives rc back and keeps errno. */
+int emu_leave(struct emu_fabric *f, int rc);
+/** The fabric behind a context. */
+struct emu_fabric *emu_fabric_of(struct ibv_context *c);
+/** Fills in the data path's function pointers. */
+void emu_abi_fill_ops(struct ibv_context_ops *ops);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_cost.c - the cost table. Data path rows: order of magnitude of a current x86 core with an mlx5 card (design note,
+ * section 6), a model and not a measurement; control rows: a kernel call with firmware behind it.
+ */
+#include "emu_cost.h"
+
+struct emu_cost_row {
+    const char *name;
+    uint32_t ns;
+};
+
+static const struct emu_cost_row emu_cost_table[EMU_COST_COUNT] = {
+    [EMU_COST_POST_SEND] = {"post_send", 60},
+    [EMU_COST_POST_NEXT] = {"post_next", 20},
+    [EMU_COST_POST_RECV] = {"post_recv", 40},
+    [EMU_COST_POLL_EMPTY] = {"poll_empty", 10},
+    [EMU_COST_POLL_HIT] = {"poll_hit", 20},
+    [EMU_COST_POLL_CQE] = {"poll_cqe", 15},
+    [EMU_COST_ARM] = {"arm", 40},
+    [EMU_COST_OPEN] = {"open", 200000},
+    [EMU_COST_QUERY] = {"query", 2000},
+    [EMU_COST_OBJECT] = {"object", 20000},
+    [EMU_COST_REG_MR] = {"reg_mr", 30000},
+    [EMU_COST_CREATE_QP] = {"create_qp", 60000},
+    [EMU_COST_MODIFY_QP] = {"modify_qp", 30000},
+    [EMU_COST_EVENT] = {"event", 1000},
+};
+
+uint64_t emu_cost_ns(enum emu_cost c)
+{
+    return emu_cost_table[c].ns;
+}
+
+uint32_t emu_cost_hash(void)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+
+    for (int i = 0; i < EMU_COST_COUNT; i++) {
+        for (const char *p = emu_cost_table[i].name; *p; p++)
+            h = (h ^ (unsigned char)*p) * 16777619u;
+        for (int b = 0; b < 32; b += 8)
+            h = (h ^ ((emu_cost_table[i].ns >> b) & 0xff)) * 16777619u;
+    }
+    return h;
+}

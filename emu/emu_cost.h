@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_cost.h - what each call costs its caller's CPU, in nanoseconds of virtual time: the one table of the tree.
+ * Its hash stands in every result; a result under another table is not comparable.
+ */
+#ifndef EMU_COST_H
+#define EMU_COST_H
+
+#include <stdint.h>
+
+enum emu_cost {
+    EMU_COST_POST_SEND, /* first request of a list */
+    EMU_COST_POST_NEXT, /* each further one */
+    EMU_COST_POST_RECV, /* first */
+    EMU_COST_POLL_EMPTY,
+    EMU_COST_POLL_HIT, /* a poll that finds something */
+    EMU_COST_POLL_CQE, /* and each completion it takes */
+    EMU_COST_ARM,
+    EMU_COST_OPEN,
+    EMU_COST_QUERY,
+    EMU_COST_OBJECT, /* PD, CQ, channel */
+    EMU_COST_REG_MR,
+    EMU_COST_CREATE_QP,
+    EMU_COST_MODIFY_QP,
+    EMU_COST_EVENT,
+    EMU_COST_COUNT
+};
+
+/** Nanoseconds of a row. */
+uint64_t emu_cost_ns(enum emu_cost c);
+/** A hash over names and values of all rows. */
+uint32_t emu_cost_hash(void);
+
+#endif

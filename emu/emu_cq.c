@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_cq.c - completion queues, their channels, and asynchronous events. What is queued here wakes the owner.
+ * Called by emu_req.c, emu_resp.c, emu_qp.c (add) and emu_abi.c (take); next: the program.
+ */
+#include "emu.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A descriptor that poll(2) can watch: one token for each event. A lost token only costs a wake-up. */
+static void emu_event_signal_fd(int fd)
+{
+    uint64_t one = 1;
+    ssize_t n = write(fd, &one, sizeof(one));
+
+    (void)n;
+}
+
+static void emu_event_clear_fd(int fd)
+{
+    uint64_t one;
+    ssize_t n = read(fd, &one, sizeof(one));
+
+    (void)n;
+}
+
+static void emu_event_wake(struct emu_ctx *ctx)
+{
+    ctx->dev->fabric->clock->wake(ctx->owner);
+}
+
+struct emu_cq *emu_cq_new(struct emu_ctx *ctx, int cqe, void *cq_context, struct ibv_comp_channel *channel)
+{
+    struct emu_cq *cq;
+
+    errno = EINVAL;
+    if (cqe < 1 || cqe > EMU_MAX_CQE)
+        return NULL;
+    cq = calloc(1, sizeof(*cq));
+    if (!cq)
+        return NULL;
+    cq->ring = calloc((size_t)cqe, sizeof(*cq->ring));
+    if (!cq->ring) {
+        free(cq);
+        errno = ENOMEM;
+        return NULL;
+    }
+    cq->ctx = ctx;
+    cq->size = (uint32_t)cqe;
+    cq->ibv.context = &ctx->vctx.context;
+    cq->ibv.channel = channel;
+    cq->ibv.cq_context = cq_context;
+    cq->ibv.cqe = cqe;
+    if (channel)
+        channel->refcnt++;
+    ctx->refs++;
+    return cq;
+}
+
+static void emu_channel_unlink(struct emu_channel *ch, struct emu_cq *cq)
+{
+    for (struct emu_cq **at = &ch->head; *at; at = &(*at)->next_event) {
+        if (*at == cq) {
+            *at = cq->next_event;
+            if (ch->tail == &cq->next_event)
+                ch->tail = at;
+            cq->queued = false;
+            return;
+        }
+    }
+}
+
+int emu_cq_destroy(struct emu_cq *cq)
+{
+    if (cq->refs)
+        return EBUSY;
+    if (cq->queued) {
+        emu_channel_unlink((struct emu_channel *)cq->ibv.channel, cq);
+        emu_event_clear_fd(cq->ibv.channel->fd);
+    }
+    emu_event_forget(cq->ctx, cq);
+    if (cq->ibv.channel)
+        cq->ibv.channel->refcnt--;
+    cq->ctx->refs--;
+    free(cq->ring);
+    free(cq);
+    return 0;
+}
+
+/** Armed and matching: one event, then the CQ has to be armed again (IBA 11.2.8.2). */
+static void emu_cq_notify(struct emu_cq *cq, bool solicited)
+{
+    struct emu_channel *ch = (struct emu_channel *)cq->ibv.channel;
+
+    if (!ch || !(cq->armed || (cq->armed_solicited && solicited)) || cq->queued)
+        return;
+    cq->armed = cq->armed_solicited = false;
+    cq->queued = true;
+    cq->next_event = NULL;
+    *ch->tail = cq;
+    ch->tail = &cq->next_event;
+    emu_event_signal_fd(ch->ibv.fd);
+}
+
+int emu_cq_add(struct emu_cq *cq, const struct emu_cqe *e, bool solicited)
+{
+    struct ibv_async_event ev = {.element.cq = &cq->ibv, .event_type = IBV_EVENT_CQ_ERR};
+
+    if (cq->count == cq->size) {
+        if (!cq->overrun)
+            emu_event_raise(cq->ctx, &ev);
+        cq->overrun = true;
+        return -EOVERFLOW;
+    }
+    cq->ring[(cq->head + cq->count) % cq->size] = *e;
+    cq->count++;
+    emu_cq_notify(cq, solicited || e->wc.status != IBV_WC_SUCCESS);
+    emu_event_wake(cq->ctx);
+    return 0;
+}
+
+void emu_cq_forget_qp(struct emu_cq *cq, const struct emu_qp *qp)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < cq->count; i++) {
+        struct emu_cqe e = cq->ring[(cq->head + i) % cq->size];
+
+        if (e.qp != qp)
+            cq->ring[(cq->head + kept++) % cq->size] = e;
+    }
+    cq->count = kept;
+}
+
+int emu_cq_take(struct emu_cq *cq, int n, struct ibv_wc *out)
+{
+    int taken = 0;
+
+    while (taken < n && cq->count) {
+        struct emu_cqe *e = &cq->ring[cq->head];
+
+        /* The slot is free before its completion can be seen, and not earlier than it is polled. */
+        if (e->sq_free)
+            e->qp->sq_freed = e->sq_free;
+        out[taken++] = e->wc;
+        cq->head = (cq->head + 1) % cq->size;
+        cq->count--;
+    }
+    return taken;
+}
+
+struct emu_cq *emu_channel_take(struct emu_channel *ch)
+{
+    struct emu_cq *cq = ch->head;
+
+    if (!cq)
+        return NULL;
+    emu_channel_unlink(ch, cq);
+    emu_event_clear_fd(ch->ibv.fd);
+    return cq;
+}
+
+void emu_event_raise(struct emu_ctx *ctx, const struct ibv_async_event *e)
+{
+    struct emu_async *a = calloc(1, sizeof(*a));
+
+    if (!a)
+        return; /* the owner still learns by completion; there is nobody to tell */
+    a->event = *e;
+    *ctx->async_tail = a;
+    ctx->async_tail = &a->next;
+    emu_event_signal_fd(ctx->vctx.context.async_fd);
+    emu_event_wake(ctx);
+}
+
+void emu_event_raise_qp(struct emu_qp *qp, enum ibv_event_type type)
+{
+    struct ibv_async_event e = {.element.qp = &qp->ibv, .event_type = type};
+
+    emu_event_raise(qp->ctx, &e);
+}
+
+void emu_event_raise_port(struct emu_dev *dev, enum ibv_event_type type)
+{
+    struct ibv_async_event e = {.element.port_num = 1, .event_type = type};
+
+    for (struct emu_ctx *c = dev->ctxs; c; c = c->next)
+        emu_event_raise(c, &e);
+}
+
+int emu_event_take(struct emu_ctx *ctx, struct ibv_async_event *out)
+{
+    struct emu_async *a = ctx->async_head;
+
+    if (!a)
+        return -EAGAIN;
+    ctx->async_head = a->next;
+    if (!ctx->async_head)
+        ctx->async_tail = &ctx->async_head;
+    emu_event_clear_fd(ctx->vctx.context.async_fd);
+    *out = a->event;
+    free(a);
+    return 0;
+}
+
+/** The QP or CQ that an event is about; NULL for events about a port or the device. */
+static const void *emu_event_element(const struct ibv_async_event *e)
+{
+    if (e->event_type == IBV_EVENT_PORT_ACTIVE || e->event_type == IBV_EVENT_PORT_ERR)
+        return NULL;
+    return e->event_type == IBV_EVENT_CQ_ERR ? (const void *)e->element.cq : (const void *)e->element.qp;
+}
+
+void emu_event_forget(struct emu_ctx *ctx, const void *element)
+{
+    struct emu_async **at = &ctx->async_head;
+
+    while (*at) {
+        struct emu_async *a = *at;
+
+        if (emu_event_element(&a->event) != element) {
+            at = &a->next;
+            continue;
+        }
+        *at = a->next;
+        emu_event_clear_fd(ctx->vctx.context.async_fd);
+        free(a);
+    }
+    ctx->async_tail = at;
+}

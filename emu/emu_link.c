@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_link.c - ports and wires: who sends next, how long a packet takes, whether and when it arrives. One packet is on
+ * a port's transmitter at a time; acknowledgements go first, QPs with data take turns, a packet each. The receiving
+ * port takes packets at its own rate, so that several senders share it. Cut-through: a packet into an idle port
+ * costs its length in time once.
+ *
+ * Knows packets and QPs' "next packet", not what is in them. Called by emu_req.c and emu_resp.c (kick); next: their
+ * receive functions at the other end.
+ */
+#include "emu.h"
+
+static void emu_link_start(struct emu_port *port);
+
+static uint64_t emu_link_time(const struct emu_port *p, uint32_t wire_bytes)
+{
+    double ns = (double)wire_bytes * 8e9 / ((double)p->rate_bits * p->slow);
+
+    return (uint64_t)(ns + 0.5);
+}
+
+/** Payload that counts as such: what the caller moves, not headers or acknowledgements. */
+static uint32_t emu_link_payload(const struct emu_pkt *p)
+{
+    return p->op == EMU_OP_ATOMIC_RESPONSE ? 0 : p->payload.len;
+}
+
+static void emu_link_trace(struct emu_fabric *f, const struct emu_pkt *p)
+{
+    uint64_t words[3] = {f->clock->now(f), ((uint64_t)p->dst->index << 32) | p->dst_qpn,
+                         ((uint64_t)p->op << 32) | p->psn};
+
+    for (int i = 0; i < 3; i++)
+        f->trace = (f->trace ^ words[i]) * 1099511628211u;
+}
+
+static void emu_link_deliver(void *obj, uint64_t arg)
+{
+    struct emu_pkt *p = obj;
+    struct emu_port *dst = p->dst;
+    struct emu_fabric *f = dst->dev->fabric;
+    struct emu_qp *qp = emu_map_get(&dst->dev->qps, p->dst_qpn);
+
+    (void)arg;
+    dst->wire_rx += p->wire_bytes;
+    dst->rx_payload += emu_link_payload(p);
+    emu_link_trace(f, p);
+    /* A packet for a QP that is gone, or from somebody it is not connected to, finds nobody (IBA 9.6.1). */
+    if (qp && qp->peer == p->src) {
+        if (p->op == EMU_OP_READ_RESPONSE || p->op == EMU_OP_ATOMIC_RESPONSE || p->op == EMU_OP_ACK ||
+            p->op == EMU_OP_NAK)
+            emu_req_receive(qp, p);
+        else
+            emu_resp_receive(qp, p);
+    }
+    emu_pkt_free(f, p);
+}
+
+/** The last bit is at the receiving port, which may still be busy with others. */
+static void emu_link_arrive(void *obj, uint64_t arg)
+{
+    struct emu_pkt *p = obj;
+    struct emu_port *dst = p->dst;
+    struct emu_fabric *f = dst->dev->fabric;
+    uint64_t now = f->clock->now(f), done = dst->rx_free + emu_link_time(dst, p->wire_bytes);
+
+    (void)arg;
+    if (!dst->up) {
+        p->src->lost++;
+        emu_pkt_free(f, p);
+        return;
+    }
+    dst->rx_free = done > now ? done : now;
+    if (dst->rx_free == now)
+        emu_link_deliver(p, 0);
+    else
+        f->clock->at(f, dst->rx_free, emu_link_deliver, p, 0);
+}
+
+/** The packet's last bit has left src at time t: it travels, or is lost. */
+static void emu_link_travel(struct emu_port *src, struct emu_pkt *p, uint64_t t)
+{
+    struct emu_fabric *f = src->dev->fabric;
+    uint64_t *last = &src->last_arrival[p->dst->index];
+    uint64_t arrival = t + f->spec.latency_ns + src->delay_ns + p->dst->delay_ns;
+
+    src->wire_tx += p->wire_bytes;
+    src->tx_payload += emu_link_payload(p);
+    if (!src->up || (src->loss > 0 && emu_rng_unit(&f->rng) < src->loss)) {
+        src->lost++;
+        emu_pkt_free(f, p);
+        return;
+    }
+    if (f->spec.jitter_ns)
+        arrival += emu_rng_below(&f->rng, f->spec.jitter_ns + 1);
+    if (arrival < *last) /* jitter moves a path as a whole: no packet overtakes another on it */
+        arrival = *last;
+    *last = arrival;
+    f->clock->at(f, arrival, emu_link_arrive, p, 0);
+}
+
+static void emu_link_sent(void *obj, uint64_t arg)
+{
+    struct emu_port *port = obj;
+
+    (void)arg;
+    port->tx_busy = false;
+    emu_link_start(port);
+}
+
+static struct emu_pkt *emu_link_next_of(struct emu_qp *qp)
+{
+    struct emu_pkt *p;
+
+    /* Requests and responses of one QP take turns, so that neither direction starves. */
+    qp->reply_turn = !qp->reply_turn;
+    p = qp->reply_turn ? emu_resp_next(qp) : emu_req_next(qp);
+    if (!p)
+        p = qp->reply_turn ? emu_req_next(qp) : emu_resp_next(qp);
+    return p;
+}
+
+static struct emu_qp *emu_link_pop(struct emu_port *port)
+{
+    struct emu_qp *qp = port->ready_head;
+
+    if (qp) {
+        port->ready_head = qp->line_next;
+        if (!port->ready_head)
+            port->ready_tail = NULL;
+        qp->line_next = NULL;
+        qp->in_line = false;
+    }
+    return qp;
+}
+
+static void emu_link_push(struct emu_port *port, struct emu_qp *qp)
+{
+    qp->in_line = true;
+    qp->line_next = NULL;
+    if (port->ready_tail)
+        port->ready_tail->line_next = qp;
+    else
+        port->ready_head = qp;
+    port->ready_tail = qp;
+}
+
+static struct emu_pkt *emu_link_choose(struct emu_port *port)
+{
+    struct emu_pkt *p = port->ctl_head;
+    struct emu_qp *qp;
+
+    if (p) {
+        port->ctl_head = p->next;
+        if (!port->ctl_head)
+            port->ctl_tail = &port->ctl_head;
+        return p;
+    }
+    while ((qp = emu_link_pop(port))) {
+        p = emu_link_next_of(qp);
+        if (p) {
+            emu_link_push(port, qp);
+            return p;
+        }
+    }
+    return NULL;
+}
+
+static void emu_link_start(struct emu_port *port)
+{
+    struct emu_fabric *f = port->dev->fabric;
+    struct emu_pkt *p;
+    uint64_t t;
+
+    if (port->tx_busy)
+        return;
+    p = emu_link_choose(port);
+    if (!p)
+        return;
+    port->tx_busy = true;
+    t = f->clock->now(f) + emu_link_time(port, p->wire_bytes);
+    f->clock->at(f, t, emu_link_sent, port, 0);
+    emu_link_travel(port, p, t);
+}
+
+void emu_link_kick(struct emu_qp *qp)
+{
+    if (!qp->in_line && (emu_req_wants(qp) || qp->reply_count))
+        emu_link_push(qp->port, qp);
+    emu_link_start(qp->port);
+}
+
+void emu_link_forget(struct emu_qp *qp)
+{
+    struct emu_port *port = qp->port;
+    struct emu_qp **at, *last = NULL;
+
+    if (!qp->in_line)
+        return;
+    for (at = &port->ready_head; *at != qp; at = &(*at)->line_next)
+        last = *at;
+    *at = qp->line_next;
+    if (port->ready_tail == qp)
+        port->ready_tail = last;
+    qp->in_line = false;
+    qp->line_next = NULL;
+}
+
+void emu_link_send_ctl(struct emu_port *port, struct emu_pkt *p)
+{
+    p->next = NULL;
+    *port->ctl_tail = p;
+    port->ctl_tail = &p->next;
+    emu_link_start(port);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_mr.c - memory regions: keys, bounds, rights, and the only code that touches the memory behind them.
+ * Host memory by copy is the first kind; others (patterns, GPU) add a struct emu_mem_ops. Called by emu_abi.c,
+ * emu_req.c, emu_resp.c; next: nothing.
+ */
+#include "emu.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    EMU_ACCESS_KNOWN = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                       IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_RELAXED_ORDERING
+};
+
+static void emu_mem_host_load(const struct emu_mr *mr, uint64_t off, struct emu_payload *to, uint32_t at, uint32_t len)
+{
+    memcpy(to->bytes + at, (const char *)mr->ibv.addr + off, len);
+}
+
+static void emu_mem_host_store(const struct emu_mr *mr, uint64_t off, const struct emu_payload *from, uint32_t at,
+                               uint32_t len)
+{
+    memcpy((char *)mr->ibv.addr + off, from->bytes + at, len);
+}
+
+static uint64_t emu_mem_host_load8(const struct emu_mr *mr, uint64_t off)
+{
+    return __atomic_load_n((uint64_t *)((char *)mr->ibv.addr + off), __ATOMIC_ACQUIRE);
+}
+
+static void emu_mem_host_store8(const struct emu_mr *mr, uint64_t off, uint64_t value)
+{
+    __atomic_store_n((uint64_t *)((char *)mr->ibv.addr + off), value, __ATOMIC_RELEASE);
+}
+
+static const struct emu_mem_ops emu_mem_host = {
+    emu_mem_host_load,
+    emu_mem_host_store,
+    emu_mem_host_load8,
+    emu_mem_host_store8,
+};
+
+uint64_t emu_mr_shift(int owner)
+{
+    /* Beyond what user space can map, and different for each PE: a peer's address is nobody's pointer. */
+    return (uint64_t)(owner + 1) << 48;
+}
+
+static uint32_t emu_mr_new_key(struct emu_dev *d)
+{
+    uint32_t key;
+
+    do
+        key = (uint32_t)emu_rng_next(&d->fabric->rng);
+    while (key == 0 || emu_map_get(&d->mrs, key));
+    return key;
+}
+
+struct emu_mr *emu_mr_reg(struct emu_pd *pd, void *addr, size_t len, uint64_t local, uint64_t remote, int access)
+{
+    struct emu_ctx *ctx = emu_ctx_of(pd->ibv.context);
+    struct emu_mr *mr;
+
+    errno = EINVAL;
+    /* Remote write and atomic need local write (IBA 10.6.3.1). */
+    if ((access & ~EMU_ACCESS_KNOWN) || len == 0 || local + len < local || remote + len < remote)
+        return NULL;
+    if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) && !(access & IBV_ACCESS_LOCAL_WRITE))
+        return NULL;
+    mr = calloc(1, sizeof(*mr));
+    if (!mr)
+        return NULL;
+    mr->ctx = ctx;
+    mr->mem = &emu_mem_host;
+    mr->local_base = local;
+    mr->remote_base = remote;
+    mr->access = access;
+    mr->ibv = (struct ibv_mr){.context = pd->ibv.context, .pd = &pd->ibv, .addr = addr, .length = len};
+    mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = emu_mr_new_key(ctx->dev);
+    if (emu_map_put(&ctx->dev->mrs, mr->ibv.lkey, mr)) {
+        free(mr);
+        errno = ENOMEM;
+        return NULL;
+    }
+    pd->refs++;
+    return mr;
+}
+
+int emu_mr_dereg(struct emu_mr *mr)
+{
+    emu_map_del(&mr->ctx->dev->mrs, mr->ibv.lkey);
+    ((struct emu_pd *)mr->ibv.pd)->refs--;
+    free(mr);
+    return 0;
+}
+
+static bool emu_mr_covers(uint64_t base, uint64_t size, uint64_t addr, uint64_t len)
+{
+    return addr >= base && addr - base <= size && len <= size - (addr - base);
+}
+
+struct emu_mr *emu_mr_remote(struct emu_qp *qp, uint32_t rkey, uint64_t va, uint64_t len, int need)
+{
+    struct emu_mr *mr = emu_map_get(&qp->ctx->dev->mrs, rkey);
+
+    if (!mr || mr->ibv.pd != qp->ibv.pd || (mr->access & need) != need ||
+        !emu_mr_covers(mr->remote_base, mr->ibv.length, va, len))
+        return NULL;
+    return mr;
+}
+
+static struct emu_mr *emu_mr_local(struct emu_qp *qp, const struct ibv_sge *sge)
+{
+    return emu_map_get(&qp->ctx->dev->mrs, sge->lkey);
+}
+
+bool emu_mr_local_ok(struct emu_qp *qp, const struct ibv_sge *sge, int n, int need)
+{
+    for (int i = 0; i < n; i++) {
+        const struct emu_mr *mr = emu_mr_local(qp, &sge[i]);
+
+        if (sge[i].length == 0)
+            continue;
+        if (!mr || mr->ibv.pd != qp->ibv.pd || (mr->access & need) != need ||
+            !emu_mr_covers(mr->local_base, mr->ibv.length, sge[i].addr, sge[i].length))
+            return false;
+    }
+    return true;
+}
+
+uint64_t emu_sge_len(const struct ibv_sge *sge, int n)
+{
+    uint64_t len = 0;
+
+    for (int i = 0; i < n; i++)
+        len += sge[i].length;
+    return len;
+}
+
+/** Walks the part [off, off+len) of a list; a region that was deregistered meanwhile is passed over. */
+static void emu_mr_walk(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, struct emu_payload *pay,
+                        bool store)
+{
+    uint32_t at = 0;
+
+    for (int i = 0; i < n && at < pay->len; i++) {
+        const struct emu_mr *mr = emu_mr_local(qp, &sge[i]);
+        uint64_t room;
+        uint32_t len;
+
+        if (off >= sge[i].length) {
+            off -= sge[i].length;
+            continue;
+        }
+        room = sge[i].length - off;
+        len = room < pay->len - at ? (uint32_t)room : pay->len - at;
+        if (mr && emu_mr_covers(mr->local_base, mr->ibv.length, sge[i].addr + off, len)) {
+            if (store)
+                mr->mem->store(mr, sge[i].addr + off - mr->local_base, pay, at, len);
+            else
+                mr->mem->load(mr, sge[i].addr + off - mr->local_base, pay, at, len);
+        }
+        at += len;
+        off = 0;
+    }
+}
+
+void emu_mr_gather(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, struct emu_payload *to)
+{
+    emu_mr_walk(qp, sge, n, off, to, false);
+}
+
+void emu_mr_scatter(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, const struct emu_payload *from)
+{
+    struct emu_payload pay = *from;
+
+    emu_mr_walk(qp, sge, n, off, &pay, true);
+}

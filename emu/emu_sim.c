@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_sim.c - virtual time: a discrete-event scheduler that runs each PE's program and the emulated fabric's events in
+ * the order of one clock. It decides when, never what: the device model does not know which clock it has.
+ *
+ * A PE's clock is the scheduler's while it runs. A verbs call moves it on by charge(): events before the new time run
+ * first, so what the call then sees is exact. Called through emu_sim_api; next: emu_abi.c for the PEs' verbs calls.
+ */
+#include "emu_sim_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Calls that a program may still make after the run was given up, before its stack is dropped. */
+enum { EMU_SIM_PATIENCE = 1000000 };
+#define EMU_SIM_LIMIT 100000000000u
+
+static _Thread_local struct emu_pe *emu_sim_current;
+
+struct emu_pe *emu_sim_self(void)
+{
+    return emu_sim_current;
+}
+
+struct emu_owner *emu_self(void)
+{
+    return emu_sim_current ? &emu_sim_current->owner : NULL;
+}
+
+static struct emu_sim *emu_sim_of(struct emu_fabric *f)
+{
+    return (struct emu_sim *)f;
+}
+
+static uint64_t emu_sim_clock_now(struct emu_fabric *f)
+{
+    return emu_sim_of(f)->now;
+}
+
+static void emu_sim_clock_at(struct emu_fabric *f, uint64_t t, emu_event_fn fn, void *obj, uint64_t arg)
+{
+    struct emu_sim *s = emu_sim_of(f);
+
+    if (emu_heap_add(&s->heap, t < s->now ? s->now : t, fn, obj, arg))
+        s->no_memory = true; /* the run ends with -ENOMEM at the next turn */
+}
+
+/** Leaves for the scheduler. A switch under the model's lock would let another PE into a half-changed device. */
+static void emu_sim_yield(struct emu_pe *pe)
+{
+    if (pe->sim->fabric.lock_depth != 0) {
+        fprintf(stderr, "emu: PE %d switches inside %s with the fabric locked\n", pe->owner.index, pe->owner.last_call);
+        abort();
+    }
+    pe->sim->task->yield(pe->task);
+    emu_sim_current = pe;
+}
+
+static void emu_sim_turn(void *obj, uint64_t arg)
+{
+    struct emu_pe *pe = obj;
+
+    (void)arg;
+    emu_sim_current = pe;
+    pe->sim->task->resume(pe->task);
+    emu_sim_current = NULL;
+}
+
+static void emu_sim_timer(void *obj, uint64_t sleep_no)
+{
+    struct emu_pe *pe = obj;
+
+    if (pe->state == EMU_PE_SLEEPING && pe->sleep_no == sleep_no)
+        emu_sim_wake(pe);
+}
+
+void emu_sim_wake(struct emu_pe *pe)
+{
+    pe->owner.changes++;
+    if (pe->state != EMU_PE_SLEEPING)
+        return;
+    pe->state = EMU_PE_READY;
+    emu_sim_clock_at(&pe->sim->fabric, pe->sim->now, emu_sim_turn, pe, 0);
+}
+
+int emu_sim_sleep(struct emu_pe *pe, uint64_t deadline, const char *what)
+{
+    struct emu_sim *s = pe->sim;
+
+    if (s->canceled)
+        return -ECANCELED;
+    pe->state = EMU_PE_SLEEPING;
+    pe->sleep_no++;
+    pe->slept_at = s->now;
+    pe->sleeps_in = what;
+    if (deadline != UINT64_MAX)
+        emu_sim_clock_at(&s->fabric, deadline, emu_sim_timer, pe, pe->sleep_no);
+    emu_sim_yield(pe);
+    return s->canceled ? -ECANCELED : 0;
+}
+
+/** After the run was given up time stands still; a program that goes on for ever is left where it is. */
+static void emu_sim_after_cancel(struct emu_pe *pe)
+{
+    if (++pe->after_cancel < EMU_SIM_PATIENCE)
+        return;
+    for (;;)
+        emu_sim_yield(pe);
+}
+
+static void emu_sim_clock_charge(struct emu_fabric *f, uint64_t ns)
+{
+    struct emu_sim *s = emu_sim_of(f);
+    struct emu_pe *pe = emu_sim_current;
+    uint64_t t = s->now + (f->spec.cpu ? ns : 0);
+
+    if (s->canceled) {
+        emu_sim_after_cancel(pe);
+        return;
+    }
+    /* Only this PE runs now: if nothing else is due before t, its clock can simply move on. */
+    if (emu_heap_first(&s->heap) > t) {
+        s->now = t;
+        return;
+    }
+    emu_sim_clock_at(f, t, emu_sim_turn, pe, 0);
+    emu_sim_yield(pe);
+}
+
+static int emu_sim_clock_sleep(struct emu_fabric *f, uint64_t deadline)
+{
+    (void)f;
+    return emu_sim_sleep(emu_sim_current, deadline, emu_sim_current->owner.last_call);
+}
+
+static void emu_sim_clock_wake(struct emu_owner *o)
+{
+    emu_sim_wake((struct emu_pe *)o);
+}
+
+static void emu_sim_clock_lock(struct emu_fabric *f)
+{
+    f->lock_depth++;
+}
+
+static void emu_sim_clock_unlock(struct emu_fabric *f)
+{
+    f->lock_depth--;
+}
+
+static bool emu_sim_clock_canceled(struct emu_fabric *f)
+{
+    return emu_sim_of(f)->canceled;
+}
+
+static const struct emu_clock emu_sim_clock = {
+    .now = emu_sim_clock_now,
+    .at = emu_sim_clock_at,
+    .charge = emu_sim_clock_charge,
+    .sleep = emu_sim_clock_sleep,
+    .wake = emu_sim_clock_wake,
+    .lock = emu_sim_clock_lock,
+    .unlock = emu_sim_clock_unlock,
+    .canceled = emu_sim_clock_canceled,
+};
+
+/* ---- a run ----------------------------------------------------------------------------------------------------- */
+
+struct emu_sim_start {
+    struct emu_pe *pe;
+    emu_sim_main_fn fn;
+    void *arg;
+};
+
+static void emu_sim_pe_main(void *arg)
+{
+    struct emu_sim_start start = *(struct emu_sim_start *)arg;
+
+    free(arg);
+    emu_sim_current = start.pe; /* in a thread of its own this is the first time it is set */
+    start.pe->rc = start.fn(start.arg, start.pe->owner.index);
+    start.pe->state = EMU_PE_ENDED;
+    start.pe->owner.changes++;
+    start.pe->sim->left--;
+    start.pe->sim->end = start.pe->sim->now;
+}
+
+/** Who waits for what, for a person. Returns rc. */
+static int emu_sim_explain(struct emu_sim *s, int rc, char *why, size_t why_len)
+{
+    FILE *f = fmemopen(why, why_len, "w");
+
+    if (!f)
+        return rc;
+    if (rc == -EDEADLK)
+        fprintf(f, "deadlock at %.3f us (seed %llu): every PE sleeps and nothing is on its way\n", (double)s->now / 1e3,
+                (unsigned long long)s->seed);
+    else if (rc == -ETIME)
+        fprintf(f, "given up at %.3f us of virtual time (seed %llu): the limit is reached\n", (double)s->now / 1e3,
+                (unsigned long long)s->seed);
+    else
+        fprintf(f, "given up at %.3f us (seed %llu): %s\n", (double)s->now / 1e3, (unsigned long long)s->seed,
+                strerror(-rc));
+    for (int i = 0; i < s->n_pes; i++) {
+        struct emu_pe *pe = &s->pe[i];
+
+        if (pe->state == EMU_PE_ENDED)
+            fprintf(f, "  PE %d has returned %d\n", i, pe->rc);
+        else if (pe->state == EMU_PE_SLEEPING)
+            fprintf(f, "  PE %d (h%d) sleeps in %s since %.3f us\n", i, pe->owner.host, pe->sleeps_in,
+                    (double)pe->slept_at / 1e3);
+        else
+            fprintf(f, "  PE %d (h%d) runs; its last call was %s\n", i, pe->owner.host, pe->owner.last_call);
+    }
+    emu_fabric_explain(&s->fabric, f);
+    fclose(f);
+    return rc;
+}
+
+/** Lets the programs end: every wait and poll fails from now on. */
+static void emu_sim_cancel(struct emu_sim *s)
+{
+    s->canceled = true;
+    for (int i = 0; i < s->n_pes; i++) {
+        if (s->pe[i].state == EMU_PE_ENDED)
+            continue;
+        s->pe[i].state = EMU_PE_READY;
+        emu_sim_turn(&s->pe[i], 0);
+    }
+}
+
+static int emu_sim_loop(struct emu_sim *s)
+{
+    while (s->left > 0) {
+        struct emu_heap_event e;
+
+        if (s->no_memory)
+            return -ENOMEM;
+        if (emu_heap_take(&s->heap, &e))
+            return -EDEADLK;
+        if (e.t > s->limit)
+            return -ETIME;
+        s->now = e.t;
+        e.fn(e.obj, e.arg);
+    }
+    return 0;
+}
+
+static int emu_sim_run(struct emu_sim *s, emu_sim_main_fn fn, void *arg, char *why, size_t why_len)
+{
+    int rc;
+
+    if (why_len)
+        why[0] = '\0';
+    if (s->ran || emu_sim_current)
+        return -EALREADY;
+    s->ran = true;
+    s->left = s->n_pes;
+    for (int i = 0; i < s->n_pes; i++) {
+        struct emu_sim_start *start = malloc(sizeof(*start));
+
+        if (!start)
+            return -ENOMEM;
+        *start = (struct emu_sim_start){&s->pe[i], fn, arg};
+        s->pe[i].task = s->task->create(emu_sim_pe_main, start);
+        if (!s->pe[i].task) {
+            free(start);
+            return -ENOMEM;
+        }
+        emu_sim_clock_at(&s->fabric, 0, emu_sim_turn, &s->pe[i], 0);
+    }
+    emu_fabric_schedule(&s->fabric);
+    rc = emu_sim_loop(s);
+    if (rc) {
+        rc = emu_sim_explain(s, rc, why, why_len);
+        emu_sim_cancel(s);
+        return rc;
+    }
+    for (int i = 0; i < s->n_pes && rc == 0; i++)
+        rc = s->pe[i].rc;
+    return rc;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------------- */
+
+static void emu_sim_close(struct emu_sim *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; s->pe && i < s->n_pes; i++) {
+        if (s->pe[i].task)
+            s->task->destroy(s->pe[i].task);
+    }
+    emu_fabric_fini(&s->fabric);
+    emu_heap_fini(&s->heap);
+    free(s->meeting.send);
+    free(s->meeting.recv);
+    free(s->pe);
+    free(s);
+}
+
+static int emu_sim_build(struct emu_sim *s)
+{
+    int rc = emu_fabric_init(&s->fabric);
+
+    s->n_pes = s->fabric.spec.nodes * s->fabric.spec.gpus;
+    s->pe = calloc((size_t)s->n_pes, sizeof(*s->pe));
+    s->meeting.send = calloc((size_t)s->n_pes, sizeof(*s->meeting.send));
+    s->meeting.recv = calloc((size_t)s->n_pes, sizeof(*s->meeting.recv));
+    if (rc || !s->pe || !s->meeting.send || !s->meeting.recv)
+        return -ENOMEM;
+    for (int i = 0; i < s->n_pes; i++) {
+        s->pe[i].sim = s;
+        s->pe[i].owner = (struct emu_owner){&s->fabric, i, i / s->fabric.spec.gpus, 0, "nothing yet"};
+    }
+    return 0;
+}
+
+static int emu_sim_open(const struct emu_sim_options *o, struct emu_sim **out, char *why, size_t why_len)
+{
+    struct emu_spec spec;
+    struct emu_sim *s;
+    int rc;
+
+    if (!o || o->size != sizeof(*o) || o->vehicle < EMU_SIM_COROUTINES || o->vehicle > EMU_SIM_THREADS) {
+        snprintf(why, why_len, "emu_sim_options: bad size or vehicle");
+        return -EINVAL;
+    }
+    rc = emu_spec_parse(o->fabric, &spec, why, why_len);
+    if (rc)
+        return rc;
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return -ENOMEM;
+    s->fabric.spec = spec;
+    s->fabric.rng.state = s->seed = o->seed;
+    s->fabric.clock = &emu_sim_clock;
+    s->limit = o->limit_ns ? o->limit_ns : EMU_SIM_LIMIT;
+    s->task = o->vehicle == EMU_SIM_THREADS ? &emu_task_threads : &emu_task_coroutines;
+    rc = emu_sim_build(s);
+    if (rc) {
+        snprintf(why, why_len, "emu: no memory for %d hosts", spec.nodes);
+        emu_sim_close(s);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+/* ---- small questions ----------------------------------------------------------------------------------------------- */
+
+static int emu_sim_pe_count(const struct emu_sim *s)
+{
+    return s->n_pes;
+}
+
+static int emu_sim_pe_ports(const struct emu_sim *s, int pe, char *out, size_t len)
+{
+    int first, n = s->fabric.spec.ports;
+    size_t used = 0;
+
+    if (pe < 0 || pe >= s->n_pes)
+        return -EINVAL;
+    first = pe % s->fabric.spec.gpus * n;
+    for (int i = 0; i < n; i++) {
+        int w = snprintf(out + used, len - used, "%smlx5_%d:1", i ? "," : "", first + i);
+
+        if (w < 0 || (size_t)w >= len - used)
+            return -ENOSPC;
+        used += (size_t)w;
+    }
+    return 0;
+}
+
+static const char *emu_sim_fabric(const struct emu_sim *s)
+{
+    return s->fabric.spec_text;
+}
+
+static int emu_sim_port(const struct emu_sim *s, int i, struct emu_sim_port *out)
+{
+    const struct emu_port *p;
+
+    if (i < 0 || i >= s->fabric.n_devs)
+        return -ENOENT;
+    p = &s->fabric.devs[i].port;
+    *out = (struct emu_sim_port){.rate_bits = p->rate_bits,
+                                 .tx_payload = p->tx_payload,
+                                 .rx_payload = p->rx_payload,
+                                 .wire_tx = p->wire_tx,
+                                 .wire_rx = p->wire_rx,
+                                 .lost = p->lost};
+    snprintf(out->host, sizeof(out->host), "h%d", p->dev->host);
+    snprintf(out->port, sizeof(out->port), "%.48s:1", p->dev->ibv.name);
+    return 0;
+}
+
+static uint64_t emu_sim_end_time(const struct emu_sim *s)
+{
+    return s->end;
+}
+
+static uint64_t emu_sim_trace_hash(const struct emu_sim *s)
+{
+    return s->fabric.trace;
+}
+
+static int emu_sim_pe(void)
+{
+    return emu_sim_current ? emu_sim_current->owner.index : -1;
+}
+
+static uint64_t emu_sim_now(void)
+{
+    return emu_sim_current ? emu_sim_current->sim->now : 0;
+}
+
+static void emu_sim_charge(uint64_t ns)
+{
+    struct emu_pe *pe = emu_sim_current;
+
+    if (!pe)
+        return;
+    pe->owner.changes++; /* the program does something: its next empty poll is not idleness */
+    pe->owner.last_call = "charge";
+    emu_sim_clock_charge(&pe->sim->fabric, ns);
+}
+
+static int emu_sim_wait(uint64_t deadline)
+{
+    struct emu_pe *pe = emu_sim_current;
+    int rc = 0;
+
+    if (!pe)
+        return -ENOTSUP;
+    if (pe->sim->canceled) {
+        emu_sim_after_cancel(pe);
+        return -ECANCELED;
+    }
+    /* What came since the last wait() may not have been looked at yet: only a second look in vain may sleep. And a
+     * program that waits with a deadline of its own must not be put to sleep without one by a poll in between. */
+    if (pe->owner.changes == pe->wait_seen && deadline > pe->sim->now)
+        rc = emu_sim_sleep(pe, deadline, "wait");
+    else
+        pe->owner.changes++;
+    pe->wait_seen = pe->owner.changes;
+    return rc;
+}
+
+static uint64_t emu_sim_shift(int pe)
+{
+    return emu_mr_shift(pe);
+}
+
+static int emu_sim_ctl(const char *command, char *why, size_t why_len)
+{
+    struct emu_pe *pe = emu_sim_current;
+
+    if (!pe || !command)
+        return -ENOTSUP;
+    return emu_fabric_ctl(&pe->sim->fabric, command, why, why_len);
+}
+
+EMU_EXPORT const struct emu_sim_api *emu_sim_api(uint32_t version)
+{
+    static const struct emu_sim_api api = {
+        .version = EMU_SIM_VERSION,
+        .size = sizeof(struct emu_sim_api),
+        .open = emu_sim_open,
+        .close = emu_sim_close,
+        .pe_count = emu_sim_pe_count,
+        .pe_ports = emu_sim_pe_ports,
+        .fabric = emu_sim_fabric,
+        .run = emu_sim_run,
+        .port = emu_sim_port,
+        .end_time = emu_sim_end_time,
+        .trace_hash = emu_sim_trace_hash,
+        .pe = emu_sim_pe,
+        .now = emu_sim_now,
+        .charge = emu_sim_charge,
+        .wait = emu_sim_wait,
+        .barrier = emu_boot_barrier,
+        .alltoall = emu_boot_alltoall,
+        .shift = emu_sim_shift,
+        .ctl = emu_sim_ctl,
+    };
+
+    return version == EMU_SIM_VERSION ? &api : NULL;
+}

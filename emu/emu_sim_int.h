@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_sim_int.h - the scheduler of virtual time, as its two files see it: emu_sim.c (time, PEs) and emu_boot.c (barrier,
+ * alltoall).
+ */
+#ifndef EMU_SIM_INT_H
+#define EMU_SIM_INT_H
+
+#include "emu.h"
+#include "emu_heap.h"
+#include "emu_sim.h"
+#include "emu_task.h"
+
+enum emu_pe_state { EMU_PE_READY, EMU_PE_SLEEPING, EMU_PE_ENDED };
+
+struct emu_pe {
+    struct emu_owner owner; /* first: emu_self() gives this */
+    struct emu_sim *sim;
+    struct emu_task *task;
+    enum emu_pe_state state;
+    uint64_t sleep_no;  /* timers of an earlier sleep are void */
+    uint64_t slept_at;  /* for the explanation */
+    uint64_t wait_seen; /* owner.changes when wait() last returned */
+    uint64_t after_cancel;
+    const char *sleeps_in;
+    int rc;
+};
+
+/** One collective meeting of all PEs. */
+struct emu_meeting {
+    uint64_t round;
+    int arrived;
+    size_t bytes;
+    const void **send;
+    void **recv;
+    int rc, last_rc;
+};
+
+struct emu_sim {
+    struct emu_fabric fabric; /* first: a fabric of virtual time is inside its sim */
+    struct emu_heap heap;
+    uint64_t now, limit, end;
+    uint64_t seed;
+    const struct emu_task_ops *task;
+    struct emu_pe *pe;
+    int n_pes, left;
+    bool ran, canceled, no_memory;
+    struct emu_meeting meeting;
+};
+
+/** The PE that runs now, or NULL. */
+struct emu_pe *emu_sim_self(void);
+/** Sleeps the running PE; what names the call for the explanation. 0, or -ECANCELED. */
+int emu_sim_sleep(struct emu_pe *pe, uint64_t deadline, const char *what);
+/** Notes a change for the PE and makes it runnable. */
+void emu_sim_wake(struct emu_pe *pe);
+/** The barrier and alltoall of emu_sim_api. */
+int emu_boot_barrier(void);
+int emu_boot_alltoall(const void *send, void *recv, size_t bytes_each);
+
+#endif

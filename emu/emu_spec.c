@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_spec.c - reads and prints the FABRIC SPEC. Text from users: every word is checked, nothing is guessed.
+ * Called by emu_sim.c; next: emu_fabric.c builds what it says.
+ */
+#include "emu_spec.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EMU_SPEC_FILE_MAX = 65536, EMU_SPEC_WORD = 128 };
+
+/** Where in the text an error is, for messages. */
+struct emu_spec_at {
+    const char *text;
+    const char *pos;
+    char *why;
+    size_t why_len;
+};
+
+struct emu_spec_unit {
+    const char *name;
+    double factor;
+};
+
+static const struct emu_spec_unit emu_spec_rate_units[] = {{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"", 1}, {NULL, 0}};
+static const struct emu_spec_unit emu_spec_time_units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0}};
+static const struct emu_spec_unit emu_spec_no_units[] = {{"", 1}, {NULL, 0}};
+
+__attribute__((format(printf, 2, 3))) static int emu_spec_fail(const struct emu_spec_at *at, const char *fmt, ...)
+{
+    va_list ap;
+    int n = snprintf(at->why, at->why_len, "fabric: at character %zu: ", (size_t)(at->pos - at->text) + 1);
+
+    va_start(ap, fmt);
+    if (n >= 0 && (size_t)n < at->why_len)
+        vsnprintf(at->why + n, at->why_len - (size_t)n, fmt, ap);
+    va_end(ap);
+    return -EINVAL;
+}
+
+/** A number with one of the units, in [low, high] after scaling. */
+static int emu_spec_number(const struct emu_spec_at *at, const char *key, const char *word,
+                           const struct emu_spec_unit *units, double low, double high, double *out)
+{
+    char *end;
+    double v;
+
+    if (word[0] == '\0' || strchr("+-.0123456789", word[0]) == NULL)
+        return emu_spec_fail(at, "%s: seen \"%s\", expected a number", key, word);
+    v = strtod(word, &end);
+    for (; units->name; units++) {
+        if (strcmp(end, units->name) == 0)
+            break;
+    }
+    if (end == word || !units->name || !isfinite(v))
+        return emu_spec_fail(at, "%s: seen \"%s\", expected a number%s", key, word,
+                             units == emu_spec_no_units + 1 ? "" : " with its unit (200G; 2.5us)");
+    v *= units->factor;
+    if (v < low || v > high)
+        return emu_spec_fail(at, "%s: seen \"%s\", expected %g to %g", key, word, low, high);
+    *out = v;
+    return 0;
+}
+
+static int emu_spec_int(const struct emu_spec_at *at, const char *key, const char *word, int low, int high, int *out)
+{
+    char *end;
+    long v;
+
+    errno = 0;
+    v = strtol(word, &end, 10);
+    if (end == word || *end != '\0' || errno || v < low || v > high)
+        return emu_spec_fail(at, "%s: seen \"%s\", expected a whole number from %d to %d", key, word, low, high);
+    *out = (int)v;
+    return 0;
+}
+
+static int emu_spec_time(const struct emu_spec_at *at, const char *key, const char *word, uint64_t *out)
+{
+    double v;
+    int rc = emu_spec_number(at, key, word, emu_spec_time_units, 0, 1e11, &v);
+
+    if (rc == 0)
+        *out = (uint64_t)llround(v);
+    return rc;
+}
+
+static int emu_spec_rates(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    char one[EMU_SPEC_WORD];
+    int n = 0;
+
+    for (const char *p = word;; p++) {
+        size_t len = strcspn(p, ":");
+        double v;
+
+        if (n == EMU_SPEC_PORTS)
+            return emu_spec_fail(at, "rate: seen more than %d rates, expected one a port at most", EMU_SPEC_PORTS);
+        snprintf(one, sizeof(one), "%.*s", (int)len, p);
+        if (emu_spec_number(at, "rate", one, emu_spec_rate_units, 1e6, 1e13, &v))
+            return -EINVAL;
+        s->rate_bits[n++] = (uint64_t)llround(v);
+        p += len;
+        if (*p == '\0')
+            break;
+    }
+    s->n_rates = n;
+    return 0;
+}
+
+static int emu_spec_port(const struct emu_spec_at *at, const char *port, struct emu_change *c)
+{
+    int used = 0;
+
+    if (sscanf(port, "h%d/mlx5_%d:1%n", &c->host, &c->dev, &used) != 2 || used == 0 || port[used] != '\0' ||
+        c->host < 0 || c->dev < 0)
+        return emu_spec_fail(at, "seen \"%s\", expected a port such as h0/mlx5_0:1 (each device has one port)", port);
+    return 0;
+}
+
+static int emu_spec_change_at(const struct emu_spec_at *at, const char *kind, const char *port, const char *value,
+                              struct emu_change *out)
+{
+    static const char *const names[] = {"down", "up", "slow", "loss", "delay", NULL};
+    struct emu_change c = {.at_ns = out->at_ns};
+    int k = 0, rc;
+
+    while (names[k] && strcmp(names[k], kind) != 0)
+        k++;
+    if (!names[k])
+        return emu_spec_fail(at, "seen \"%s\", expected down, up, slow, loss or delay", kind);
+    c.kind = (enum emu_change_kind)k;
+    rc = emu_spec_port(at, port, &c);
+    if (rc)
+        return rc;
+    if (c.kind <= EMU_CHANGE_UP)
+        rc = value ? emu_spec_fail(at, "seen \"%s\" behind %s, expected nothing", value, kind) : 0;
+    else if (!value)
+        rc = emu_spec_fail(at, "%s: seen no value, expected one behind the port", kind);
+    else if (c.kind == EMU_CHANGE_DELAY)
+        rc = emu_spec_number(at, kind, value, emu_spec_time_units, 0, 1e10, &c.value);
+    else
+        rc = emu_spec_number(at, kind, value, emu_spec_no_units, c.kind == EMU_CHANGE_SLOW ? 1e-6 : 0, 1, &c.value);
+    if (rc == 0)
+        *out = c;
+    return rc;
+}
+
+int emu_spec_change(const char *kind, const char *port, const char *value, struct emu_change *out, char *why,
+                    size_t why_len)
+{
+    struct emu_spec_at at = {kind, kind, why, why_len};
+
+    return emu_spec_change_at(&at, kind, port, value, out);
+}
+
+/** "2ms:slow:h0/mlx5_0:1:0.5": the port itself holds a colon, so the pieces are counted from the front. */
+static int emu_spec_timed(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    char copy[EMU_SPEC_WORD], *kind, *port, *tail, *value = NULL;
+    struct emu_change c = {0};
+    int rc;
+
+    if (s->n_changes == EMU_SPEC_CHANGES)
+        return emu_spec_fail(at, "seen more than %d timed changes", EMU_SPEC_CHANGES);
+    snprintf(copy, sizeof(copy), "%s", word);
+    kind = strchr(copy, ':');
+    port = kind ? strchr(kind + 1, ':') : NULL;
+    tail = port ? strchr(port + 1, ':') : NULL;
+    if (!tail)
+        return emu_spec_fail(at, "at: seen \"%s\", expected TIME:down|up|slow|loss|delay:PORT[:VALUE]", word);
+    *kind++ = '\0';
+    *port++ = '\0';
+    tail = strchr(tail + 1, ':');
+    if (tail) {
+        *tail = '\0';
+        value = tail + 1;
+    }
+    rc = emu_spec_time(at, "at", copy, &c.at_ns);
+    if (rc == 0)
+        rc = emu_spec_change_at(at, kind, port, value, &c);
+    if (rc == 0)
+        s->change[s->n_changes++] = c;
+    return rc;
+}
+
+static int emu_spec_mtu(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    int rc = emu_spec_int(at, "mtu", word, 256, 4096, &s->mtu);
+
+    if (rc == 0 && (s->mtu & (s->mtu - 1)) != 0)
+        rc = emu_spec_fail(at, "mtu: seen %s, expected 256, 512, 1024, 2048 or 4096", word);
+    return rc;
+}
+
+static int emu_spec_key(const struct emu_spec_at *at, const char *key, const char *word, struct emu_spec *s)
+{
+    if (strcmp(key, "nodes") == 0)
+        return emu_spec_int(at, key, word, 1, EMU_SPEC_NODES, &s->nodes);
+    if (strcmp(key, "gpus") == 0)
+        return emu_spec_int(at, key, word, 1, EMU_SPEC_GPUS, &s->gpus);
+    if (strcmp(key, "ports") == 0)
+        return emu_spec_int(at, key, word, 1, EMU_SPEC_PORTS, &s->ports);
+    if (strcmp(key, "rate") == 0)
+        return emu_spec_rates(at, word, s);
+    if (strcmp(key, "latency") == 0)
+        return emu_spec_time(at, key, word, &s->latency_ns);
+    if (strcmp(key, "jitter") == 0)
+        return emu_spec_time(at, key, word, &s->jitter_ns);
+    if (strcmp(key, "loss") == 0)
+        return emu_spec_number(at, key, word, emu_spec_no_units, 0, 1, &s->loss);
+    if (strcmp(key, "mtu") == 0)
+        return emu_spec_mtu(at, word, s);
+    if (strcmp(key, "at") == 0)
+        return emu_spec_timed(at, word, s);
+    if (strcmp(key, "cpu") == 0) {
+        if (strcmp(word, "on") != 0 && strcmp(word, "off") != 0)
+            return emu_spec_fail(at, "cpu: seen \"%s\", expected on or off", word);
+        s->cpu = strcmp(word, "on") == 0;
+        return 0;
+    }
+    return emu_spec_fail(at, "seen \"%s\", expected nodes, gpus, ports, rate, latency, jitter, loss, mtu, cpu or at",
+                         key);
+}
+
+/** Relations between keys, once all are known. */
+static int emu_spec_whole(const struct emu_spec_at *at, struct emu_spec *s)
+{
+    if (s->n_rates > s->ports)
+        return emu_spec_fail(at, "rate: seen %d rates, expected at most one a port (ports=%d)", s->n_rates, s->ports);
+    for (int i = s->n_rates; i < s->ports; i++)
+        s->rate_bits[i] = s->rate_bits[s->n_rates - 1];
+    s->n_rates = s->ports;
+    for (int i = 0; i < s->n_changes; i++) {
+        if (s->change[i].host >= s->nodes || s->change[i].dev >= s->gpus * s->ports)
+            return emu_spec_fail(at, "at: seen port h%d/mlx5_%d:1, expected hosts below h%d and devices below mlx5_%d",
+                                 s->change[i].host, s->change[i].dev, s->nodes, s->gpus * s->ports);
+    }
+    return 0;
+}
+
+static int emu_spec_text(const char *text, struct emu_spec *s, char *why, size_t why_len)
+{
+    struct emu_spec_at at = {text, text, why, why_len};
+
+    while (*at.pos) {
+        char word[EMU_SPEC_WORD];
+        size_t skip = strspn(at.pos, ", \t\r\n"), len;
+        char *value;
+
+        at.pos += skip;
+        if (*at.pos == '#') { /* a comment in a file */
+            at.pos += strcspn(at.pos, "\n");
+            continue;
+        }
+        len = strcspn(at.pos, ", \t\r\n");
+        if (len == 0)
+            break;
+        if (len >= sizeof(word))
+            return emu_spec_fail(&at, "seen a word of %zu characters, expected KEY=VALUE", len);
+        snprintf(word, sizeof(word), "%.*s", (int)len, at.pos);
+        value = strchr(word, '=');
+        if (!value)
+            return emu_spec_fail(&at, "seen \"%s\", expected KEY=VALUE", word);
+        *value++ = '\0';
+        if (emu_spec_key(&at, word, value, s))
+            return -EINVAL;
+        at.pos += len;
+    }
+    return emu_spec_whole(&at, s);
+}
+
+static int emu_spec_file(const char *name, struct emu_spec *s, char *why, size_t why_len)
+{
+    FILE *f = fopen(name, "re");
+    char *text;
+    size_t n;
+    int rc;
+
+    if (!f) {
+        snprintf(why, why_len, "fabric: seen \"%s\", expected KEY=VALUE,... or the name of a file (%s)", name,
+                 strerror(errno));
+        return -EINVAL;
+    }
+    text = calloc(1, EMU_SPEC_FILE_MAX + 1);
+    n = text ? fread(text, 1, EMU_SPEC_FILE_MAX + 1, f) : 0;
+    fclose(f);
+    if (!text || n > EMU_SPEC_FILE_MAX || memchr(text, '\0', n)) {
+        snprintf(why, why_len, "fabric: %s: expected a text file of at most %d bytes", name, EMU_SPEC_FILE_MAX);
+        rc = -EINVAL;
+    } else {
+        rc = emu_spec_text(text, s, why, why_len);
+    }
+    free(text);
+    return rc;
+}
+
+int emu_spec_parse(const char *text, struct emu_spec *out, char *why, size_t why_len)
+{
+    struct emu_spec s = {.nodes = 2,
+                         .gpus = 1,
+                         .ports = 2,
+                         .rate_bits = {200000000000u},
+                         .n_rates = 1,
+                         .latency_ns = 2500,
+                         .mtu = 4096,
+                         .cpu = true};
+    int rc;
+
+    if (!text)
+        text = "";
+    if (text[0] && !strchr(text, '='))
+        rc = emu_spec_file(text, &s, why, why_len);
+    else
+        rc = emu_spec_text(text, &s, why, why_len);
+    if (rc == 0)
+        *out = s;
+    return rc;
+}
+
+static void emu_spec_print_change(FILE *f, const struct emu_change *c)
+{
+    static const char *const names[] = {"down", "up", "slow", "loss", "delay"};
+
+    fprintf(f, ",at=%lluns:%s:h%d/mlx5_%d:1", (unsigned long long)c->at_ns, names[c->kind], c->host, c->dev);
+    if (c->kind == EMU_CHANGE_DELAY)
+        fprintf(f, ":%.17gns", c->value);
+    else if (c->kind >= EMU_CHANGE_SLOW)
+        fprintf(f, ":%.17g", c->value);
+}
+
+char *emu_spec_print(const struct emu_spec *s)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+
+    if (!f)
+        return NULL;
+    fprintf(f, "nodes=%d,gpus=%d,ports=%d,rate=", s->nodes, s->gpus, s->ports);
+    for (int i = 0; i < s->n_rates; i++)
+        fprintf(f, "%s%.17gG", i ? ":" : "", (double)s->rate_bits[i] / 1e9);
+    fprintf(f, ",latency=%lluns,jitter=%lluns,loss=%.17g,mtu=%d,cpu=%s", (unsigned long long)s->latency_ns,
+            (unsigned long long)s->jitter_ns, s->loss, s->mtu, s->cpu ? "on" : "off");
+    for (int i = 0; i < s->n_changes; i++)
+        emu_spec_print_change(f, &s->change[i]);
+    if (fclose(f) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
