@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conformance_known.c - checks that are known to end otherwise on one fabric, with the word of the specification or man page.
+ *
+ * An entry is reported as a deviation (TAP: TODO), never dropped; one that has come to pass is a failure, so that the table
+ * stays true. Called by conformance.c.
+ */
+#include "conformance.h"
+
+#include <string.h>
+
+static const struct conformance_known table[] = {
+    {"rxe", "state_mtu_zero", "path MTU 0 is taken; ibv_modify_qp(3) knows 256 to 4096 only", false},
+    {"rxe", "state_rtr_rd_atomic_above_max", "max_dest_rd_atomic is not checked; IBA Modify QP: error above the limit",
+     false},
+    {"rxe", "state_post_send_in_reset", "bad_wr is not set; ibv_post_send(3): bad_wr points to the failing request",
+     false},
+    {"rxe", "state_post_send_in_init", "bad_wr is not set; ibv_post_send(3): bad_wr points to the failing request",
+     false},
+    {"rxe", "state_post_send_in_rtr", "bad_wr is not set; ibv_post_send(3): bad_wr points to the failing request",
+     false},
+    {"rxe", "send_one_byte_too_long", "ends in operation errors; IBA 9.9.3: local length error, NAK Invalid Request",
+     false},
+    {"rxe", "send_too_long_over_mtus", "ends in operation errors; IBA 9.9.3: local length error, NAK Invalid Request",
+     false},
+    {"rxe", "sq_holds_what_it_says", "takes more; ibv_create_qp(3): cap is updated with the actual values", false},
+    {"rxe", "rq_holds_what_it_says", "takes more; ibv_create_qp(3): cap is updated with the actual values", false},
+    {"rxe", "sq_slot_held_until_polled", "slots are free when the kernel is done, before ibv_poll_cq()", false},
+    {"rxe", "post_recv_in_err_flushes", "nothing comes; IBA 10.3.1: requests posted in Error complete with a flush",
+     false},
+    {"rxe", "event_qp_access", "no event; IBA 11.6.3: affiliated error, local access violation", false},
+    {"rxe", "event_comm_est", "no event; ibv_get_async_event(3): communication established", false},
+    {"rxe", "fetch_add_misaligned", "refused by ibv_post_send(); IBA 9.4.5: the responder answers Invalid Request",
+     false},
+    {"rxe", "cmp_swp_misaligned", "refused by ibv_post_send(); IBA 9.4.5: the responder answers Invalid Request",
+     false},
+    {"rxe", "local_write_bad_key", "QP operation error; IBA 9.9.2: local protection error", false},
+    {"rxe", "local_write_other_pd", "QP operation error; IBA 9.9.2: local protection error", false},
+    {"rxe", "recv_bad_key", "QP operation error; IBA 9.9.3: local protection error", false},
+};
+
+const struct conformance_known *conformance_known_find(const char *fabric, const char *name)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].name && !strcmp(table[i].fabric, fabric) && !strcmp(table[i].name, name))
+            return &table[i];
+    return NULL;
+}
