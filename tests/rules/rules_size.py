@@ -83,11 +83,15 @@ def bad_names(path, text):
 
 
 def commented_names(text):
-    """Names of functions whose declaration or definition has a comment right above it."""
+    """Names of functions that a comment stands above: directly, or above their run of declarations without a blank line."""
     names = set()
-    for m in re.finditer(r"\*/\n((?:[^;{}#]|\n)*?)[;{]", text):
-        for name in re.findall(r"(\w+)\s*\(", m.group(1)):
-            names.add(name)
+    for m in re.finditer(r"\*/\n((?:[^\n{]+\n)*(?:[^\n]*\{)?)", text):
+        run = rules.strip_literals(m.group(1))
+        for part in re.split(r"[;{]", run):
+            name = re.search(r"(\w+)\s*\(", part)
+            if name:
+                names.add(name.group(1))
+                names |= set(re.findall(r"\(\s*\*\s*(\w+)\s*\(", part))
     return names
 
 
@@ -166,6 +170,12 @@ def self_tests(tap):
     tap.must_flag("a foreign file name", bad_names("src/plan/stripe.c", GOOD))
     tap.must_flag("a function without a comment",
                   undocumented([("src/plan/plan_x.c", GOOD.replace("/** Gives a function. */", ""))]))
+    tap.must_pass("one comment over a run of declarations", undocumented([
+        ("src/plan/plan.h", "/** Both. */\nint plan_add(int a,\n             int b);\nint (*plan_pick(int n))(int, int);\n"),
+        ("src/plan/plan_x.c", re.sub(r"/\*\*.*?\*/\n", "", GOOD))]))
+    tap.must_flag("a blank line ends such a run", undocumented([
+        ("src/plan/plan.h", "/** One. */\nint plan_add(int a, int b);\n\nint (*plan_pick(int n))(int, int);\n"),
+        ("src/plan/plan_x.c", re.sub(r"/\*\*.*?\*/\n", "", GOOD))]))
     tap.must_pass("the good sample", long_file("x.c", GOOD) + long_functions("x.c", GOOD) + jumping_macros("x.c", GOOD)
                   + bad_head("x.c", GOOD) + bad_names("src/plan/plan_x.c", GOOD)
                   + undocumented([("src/plan/plan_x.c", GOOD)]))
