@@ -52,8 +52,10 @@ static void emu_resp_ack(struct emu_qp *qp, uint32_t psn)
 static void emu_resp_refuse(struct emu_qp *qp, enum emu_nak nak)
 {
     emu_resp_send_ctl(qp, EMU_OP_NAK, qp->epsn, nak);
-    if (nak == EMU_NAK_RNR || nak == EMU_NAK_SEQUENCE)
+    if (nak == EMU_NAK_RNR || nak == EMU_NAK_SEQUENCE) {
+        qp->nak_sent = true; /* what is behind the refused packet is dropped without a word (IBA 9.7.5.2.8) */
         return;
+    }
     if (nak == EMU_NAK_ACCESS)
         emu_event_raise_qp(qp, IBV_EVENT_QP_ACCESS_ERR);
     else if (nak == EMU_NAK_INVALID)
@@ -309,7 +311,6 @@ void emu_resp_receive(struct emu_qp *qp, const struct emu_pkt *p)
     if (ahead > 0) {
         if (!qp->nak_sent) /* once for each gap (IBA 9.7.5.2.8) */
             emu_resp_refuse(qp, EMU_NAK_SEQUENCE);
-        qp->nak_sent = true;
         return;
     }
     if (ahead < 0) {
