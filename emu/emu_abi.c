@@ -377,6 +377,8 @@ EMU_EXPORT const char *ibv_event_type_str(enum ibv_event_type event)
         return "invalid request local work queue error";
     case IBV_EVENT_QP_ACCESS_ERR:
         return "local access violation work queue error";
+    case IBV_EVENT_COMM_EST:
+        return "communication established";
     case IBV_EVENT_SQ_DRAINED:
         return "send queue drained";
     case IBV_EVENT_PORT_ACTIVE:

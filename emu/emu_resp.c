@@ -308,6 +308,10 @@ void emu_resp_receive(struct emu_qp *qp, const struct emu_pkt *p)
 
     if (qp->ibv.state != IBV_QPS_RTR && qp->ibv.state != IBV_QPS_RTS && qp->ibv.state != IBV_QPS_SQD)
         return;
+    if (qp->ibv.state == IBV_QPS_RTR && !qp->heard) {
+        qp->heard = true; /* the peer is there before our own side is ready (IBA 11.6.3.1) */
+        emu_event_raise_qp(qp, IBV_EVENT_COMM_EST);
+    }
     if (ahead > 0) {
         if (!qp->nak_sent) /* once for each gap (IBA 9.7.5.2.8) */
             emu_resp_refuse(qp, EMU_NAK_SEQUENCE);
