@@ -2,7 +2,7 @@
 /*
  * conformance.c - runs the list of checks on two ports and reports in TAP.
  *
- * May not know any check or fabric. Called by the main programs. next: conformance_object.c, the first part of the list.
+ * May not know any check or fabric. Called by the main programs. next: conformance_object.c, the list's first part.
  */
 #include "conformance.h"
 

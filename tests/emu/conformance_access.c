@@ -2,9 +2,9 @@
 /*
  * conformance_access.c - checks that keys, bounds and rights are enforced, and what an offence costs.
  *
- * An offence at the responder: NAK Remote Access Error (or Invalid Request where the QP itself forbids the operation), no
- * byte written, the requester's QP in ERR, what is behind it flushed. An offence with one's own memory: Local Protection
- * Error. next: conformance_retry.c.
+ * An offence at the responder: NAK Remote Access Error (or Invalid Request where the QP itself forbids the operation),
+ * no byte written, the requester's QP in ERR, what is behind it flushed. An offence with one's own memory: Local
+ * Protection Error. next: conformance_retry.c.
  */
 #include "conformance.h"
 

@@ -2,7 +2,8 @@
 /*
  * conformance_data.c - checks that WRITE, READ and SEND move exactly the right bytes, at every size around the MTU.
  *
- * Part of the list. Each check compares both buffers and their guards whole, so a stray byte shows. next: conformance_queue.c.
+ * Part of the list. Each check compares both buffers and their guards whole, so a stray byte shows. next:
+ * conformance_queue.c.
  */
 #include "conformance.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conformance_known.c - checks that are known to end otherwise on one fabric, with the word of the specification or man page.
+ * conformance_known.c - checks that are known to end otherwise on one fabric, with the specification's word.
  *
- * An entry is reported as a deviation (TAP: TODO), never dropped; one that has come to pass is a failure, so that the table
- * stays true. Called by conformance.c.
+ * An entry is reported as a deviation (TAP: TODO), never dropped; one that has come to pass is a failure, so that the
+ * table stays true. Called by conformance.c.
  */
 #include "conformance.h"
 

@@ -2,7 +2,8 @@
 /*
  * conformance_main.c - braid-conformance: the list on real verbs devices, by the real clock.
  *
- * Links the system's libibverbs; on another one (the emulator in real time) it runs by LD_LIBRARY_PATH. next: conformance.c.
+ * Links the system's libibverbs; on another one (the emulator in real time) it runs by LD_LIBRARY_PATH. next:
+ * conformance.c.
  */
 #include "conformance.h"
 

@@ -2,8 +2,8 @@
 /*
  * conformance_mixed.c - a thousand requests of all kinds in both directions at once, each byte checked.
  *
- * Part of the list, its last. Each end has SLOTS requests in flight; a request owns one slot of its own buffer, one of the
- * other's, and one to receive into, so what every slot must hold is known at every moment. next: conformance_known.c.
+ * Part of the list, its last. Each end has SLOTS requests in flight; a request owns one slot of its own buffer, one of
+ * the other's, and one to receive into, so what every slot must hold is always known. next: conformance_known.c.
  */
 #include "conformance.h"
 

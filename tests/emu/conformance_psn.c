@@ -2,8 +2,8 @@
 /*
  * conformance_psn.c - checks of packet sequence numbers, as ibv_query_qp() shows them.
  *
- * IBA 9.7.2: one PSN a request packet; a READ takes as many as its answer has packets; a zero length takes one; 24 bits,
- * wrapping. Whoever replays after a failure must be able to compute what a request took. next: conformance_atomic.c.
+ * IBA 9.7.2: one PSN a request packet; a READ takes as many as its answer has packets; a zero length takes one; 24
+ * bits, wrapping. Who replays after a failure must be able to compute what a request took. next: conformance_atomic.c.
  */
 #include "conformance.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conformance_queue.c - checks of work queues and completions: inline, unsignaled, full queues, chains, order, flushing.
+ * conformance_queue.c - checks of work queues and completions: inline, unsignaled, full, chains, order, flushing.
  *
  * Part of the list. next: conformance_event.c.
  */
@@ -21,7 +21,7 @@ static bool no_inline(struct check *c, struct pair *p)
                        p->s[A].cap.max_inline_data);
 }
 
-/* ibv_post_send(3): the buffer of an inline request can be reused as soon as the call returns, and its lkey is ignored. */
+/* ibv_post_send(3): the buffer of an inline request can be reused once the call returns, and its lkey is ignored. */
 static void inline_write(struct check *c, long keyless)
 {
     struct pair p;
@@ -387,7 +387,7 @@ static void destroy_in_flight(struct check *c, long count)
         check_equal(c, "ibv_post_send",
                     pair_post(&p, A, &(struct op){.id = (uint64_t)i, .opcode = IBV_WR_RDMA_WRITE, .len = 60000}), 0);
     check_equal(c, "ibv_destroy_qp", check_release(c, p.s[A].qp), 0);
-    while (ibv_poll_cq(p.s[A].scq, 1, &wc) > 0)
+    while (check_poll(c, p.s[A].scq, &wc, 0))
         ;
     check_quiet(c, p.s[A].scq, 50 * MSEC);
 }

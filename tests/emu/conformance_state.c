@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conformance_state.c - checks of the RC state machine: legal steps, missing attributes, illegal jumps, what each state takes.
+ * conformance_state.c - checks of the RC state machine: legal steps, missing attributes, illegal jumps, each state.
  *
  * Part of the list. The tables of required attributes are those of ibv_modify_qp(3) for RC. next: conformance_data.c.
  */
