@@ -27,6 +27,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default) /* these are libbraid's exports, whatever -fvisibility a program is built with */
+#endif
 
 #define BRAID_VERSION_MAJOR 0
 #define BRAID_VERSION_MINOR 1
@@ -119,8 +122,9 @@ struct braid_peers {
  * that cannot be connected is left out with one warning.
  *
  * Returns 0; -EINVAL for bad arguments; -EALREADY the second time; -EPROTO for a peer's blob that is truncated,
- * damaged, or of another version (the message names the PE and both versions); -ENETUNREACH where no lane to a peer
- * can be had; -ENOMEM; or what the alltoall or a verbs call said. After a failure only braid_close() is of use.
+ * damaged, or of another version (the message names the PE and both versions); -ECONNABORTED where a peer could not take
+ * part (the message names it); -ENETUNREACH where no lane to a peer can be had; -ENOMEM; or what the alltoall or a verbs
+ * call said. Where one PE fails, all fail: none is left waiting. After a failure only braid_close() is of use.
  */
 int braid_connect(struct braid *b, const struct braid_peers *peers);
 
@@ -248,6 +252,9 @@ int braid_progress(struct braid_channel *ch);
  */
 int braid_echo(struct braid_channel *ch, int pe, int lane, uint64_t *rtt_ns);
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

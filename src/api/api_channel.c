@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api_channel.c - makes a channel: a queue on each rail, the peers' lanes on them, FIFOs and the pool of ops. After this
+ * nothing on the data path allocates. Called by api_peer.c; next: src/rail/rail_conn.c
+ */
+#include "api.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Most ops of a channel; more lanes than that many slots are shared out by -EAGAIN. */
+#define API_MAX_OPS 65536u
+
+/* The public names of channels and peers are numbers; this is where they are checked. */
+struct api_peer *api_peer(struct braid_channel *ch, int pe)
+{
+    if (pe >= 0 && pe < ch->braid->n_pes)
+        return &ch->peers[pe];
+    api_log_limited(ch, API_LOG_PE, "there is no PE %d: expected 0 to %d", pe, ch->braid->n_pes - 1);
+    return NULL;
+}
+
+struct braid_channel *braid_channel(struct braid *b, int i)
+{
+    if (!b || b->state != API_CONNECTED || i < 0 || (unsigned)i >= b->channel_count)
+        return NULL;
+    return b->channel[i];
+}
+
+int braid_lane_count(const struct braid_channel *ch, int pe)
+{
+    if (!ch || pe < 0 || pe >= ch->braid->n_pes)
+        return -EINVAL;
+    return (int)ch->peers[pe].lane_count;
+}
+
+static int api_channel_queues(struct braid_channel *ch, const struct api_pairs *pairs, uint32_t *lanes)
+{
+    struct braid *b = ch->braid;
+    uint32_t per_rail[BRAID_MAX_RAILS] = {0};
+    *lanes = 0;
+    for (int pe = 0; pe < b->n_pes; pe++) {
+        for (unsigned k = 0; k < pairs[pe].count; k++)
+            per_rail[pairs[pe].pair[k].local]++;
+        *lanes += pairs[pe].count;
+    }
+    int rc = 0;
+    for (unsigned i = 0; i < b->rail_count && !rc; i++)
+        rc = rail_queue_open(b->rail[i], per_rail[i], &ch->queue[i]);
+    return rc;
+}
+
+static int api_channel_memory(struct braid_channel *ch, uint32_t lanes)
+{
+    struct braid *b = ch->braid;
+    uint32_t places = round_up_pow2(b->options.word_depth);
+    uint64_t ops = (uint64_t)lanes * b->options.sq_depth + (uint64_t)b->n_pes * places;
+    ch->fifo_mask = places - 1;
+    ch->fifo = calloc((size_t)b->n_pes * places, sizeof(*ch->fifo));
+    if (!ch->fifo)
+        return -ENOMEM;
+    for (int pe = 0; pe < b->n_pes; pe++) {
+        ch->peers[pe].channel = ch;
+        ch->peers[pe].pe = pe;
+        ch->peers[pe].fifo = ch->fifo + (size_t)pe * places;
+    }
+    return pool_init(&ch->op_pool, min_u64(ops, API_MAX_OPS), sizeof(struct api_op));
+}
+
+static int api_channel_lanes(struct braid_channel *ch, const struct api_pairs *pairs)
+{
+    struct braid *b = ch->braid;
+    for (int pe = 0; pe < b->n_pes; pe++) {
+        struct api_peer *peer = &ch->peers[pe];
+        for (unsigned k = 0; k < pairs[pe].count; k++) {
+            struct plan_pair pair = pairs[pe].pair[k];
+            int rc = rail_lane_open(&ch->queue[pair.local], (uint32_t)random_next(&ch->random), &peer->lane[k]);
+            if (rc)
+                return rc;
+            peer->lane[k]->owner = peer;
+            peer->lane[k]->index = k;
+            peer->local_rail[k] = pair.local;
+            peer->remote_rail[k] = pair.remote;
+            peer->lane_count++;
+        }
+    }
+    return 0;
+}
+
+int api_channel_make(struct braid *b, unsigned index, const struct api_pairs *pairs, struct braid_channel **out)
+{
+    uint32_t lanes = 0;
+    struct braid_channel *ch = calloc(1, sizeof(*ch));
+    if (!ch)
+        return -ENOMEM;
+    ch->braid = b;
+    ch->index = index;
+    /* With a seed given, PEs still need start PSNs and nonces of their own. */
+    random_init(&ch->random, (random_next(&b->random) ^ (uint64_t)b->my_pe << 32) | 1);
+    ch->peers = calloc((size_t)b->n_pes, sizeof(*ch->peers));
+    int rc = ch->peers ? api_channel_queues(ch, pairs, &lanes) : -ENOMEM;
+    if (!rc)
+        rc = api_channel_memory(ch, lanes);
+    if (rc == -ENOMEM)
+        log_write(&b->log, LOG_LEVEL_ERROR, "no memory for channel %u with %d peers: lower word_depth", index,
+                  b->n_pes);
+    if (!rc)
+        rc = api_channel_lanes(ch, pairs);
+    if (rc) {
+        api_channel_free(ch);
+        return rc;
+    }
+    *out = ch;
+    return 0;
+}
+
+void api_channel_free(struct braid_channel *ch)
+{
+    if (!ch)
+        return;
+    for (unsigned i = 0; i < BRAID_MAX_RAILS; i++)
+        rail_queue_close(&ch->queue[i]);
+    pool_fini(&ch->op_pool);
+    free(ch->fifo);
+    free(ch->peers);
+    free(ch);
+}
+
+void api_peer_settle(struct api_peer *peer, uint16_t up, unsigned home_rail)
+{
+    unsigned kept = 0;
+    for (unsigned k = 0; k < peer->lane_count; k++) {
+        if (!(up >> k & 1)) {
+            rail_lane_stop(peer->lane[k]);
+            continue;
+        }
+        peer->lane[kept] = peer->lane[k];
+        peer->lane[kept]->index = kept;
+        peer->local_rail[kept] = peer->local_rail[k];
+        peer->remote_rail[kept] = peer->remote_rail[k];
+        kept++;
+    }
+    peer->lane_count = kept;
+    peer->home = 0;
+    while (peer->home < kept && peer->remote_rail[peer->home] != home_rail)
+        peer->home++;
+}

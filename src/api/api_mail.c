@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api_mail.c - the control mailbox as seen from above: so far an echo, which proves a lane and its version both ways.
+ * Called by the user; next: src/rail/rail_mail.c
+ */
+#include "api.h"
+
+#include <errno.h>
+
+#define API_ECHO_TIMEOUT_NS UINT64_C(5000000000)
+
+/* Waits until the answer with this nonce is there. */
+static int api_echo_wait(struct api_peer *peer, const struct rail_lane *lane, uint64_t nonce, uint64_t deadline)
+{
+    const struct clock *clock = &peer->channel->braid->clock;
+    while (peer->echo_reply != nonce) {
+        if (lane->mail.rejected)
+            return -EPROTO;
+        if (lane->state != RAIL_LANE_UP)
+            return -EIO;
+        if (clock_now(clock) >= deadline)
+            return -ETIMEDOUT;
+        int rc = api_turn(peer->channel, deadline);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int braid_echo(struct braid_channel *ch, int pe, int lane_index, uint64_t *rtt_ns)
+{
+    struct api_peer *peer = ch ? api_peer(ch, pe) : NULL;
+    if (!peer || !rtt_ns || lane_index < 0 || (unsigned)lane_index >= peer->lane_count)
+        return -EINVAL;
+    struct rail_lane *lane = peer->lane[lane_index];
+    if (lane->state != RAIL_LANE_UP)
+        return -EIO;
+    uint64_t nonce = random_next(&ch->random) | 1; /* 0 is "no answer yet" */
+    uint64_t start = clock_now(&ch->braid->clock);
+    int rc = rail_mail_ask_echo(&lane->mail, nonce);
+    if (!rc) {
+        rc = rail_lane_pump_mail(lane);
+        if (rc < 0)
+            api_lane_dead(lane, rc, "mailbox", 0);
+    }
+    if (rc >= 0)
+        rc = api_echo_wait(peer, lane, nonce, start + API_ECHO_TIMEOUT_NS);
+    if (!rc)
+        *rtt_ns = clock_now(&ch->braid->clock) - start;
+    return rc;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api_mem.c - regions: registered on every rail; their keys packed for peers and checked on arrival.
+ * May not post. Called by the user; api_key_check() by api_put.c and api_signal.c.
+ */
+#include "api.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int api_mem_check(const struct braid *b, const void *addr, size_t len, const struct braid_mem_options *options,
+                         uint64_t *remote_addr)
+{
+    uint64_t end;
+    if (!addr || len == 0 || !checked_add_u64((uintptr_t)addr, len, &end)) {
+        log_write(&b->log, LOG_LEVEL_ERROR, "cannot register %zu bytes at %p: expected a range that is not empty", len,
+                  addr);
+        return -EINVAL;
+    }
+    *remote_addr = 0;
+    if (options) {
+        const unsigned char *bytes = (const unsigned char *)options;
+        bool known = options->size >= sizeof(*options);
+        for (size_t i = sizeof(*options); known && i < options->size; i++)
+            known = bytes[i] == 0;
+        if (!known) {
+            log_write(&b->log, LOG_LEVEL_ERROR,
+                      "braid_mem_options of %zu bytes: expected %zu, or more with a zero tail", options->size,
+                      sizeof(*options));
+            return -EINVAL;
+        }
+        *remote_addr = options->remote_addr;
+    }
+    if (!checked_add_u64(*remote_addr, len, &end)) {
+        log_write(&b->log, LOG_LEVEL_ERROR, "cannot name %zu bytes from 0x%llx: the range wraps", len,
+                  (unsigned long long)*remote_addr);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_mem_options *options,
+                  struct braid_mem **out)
+{
+    uint64_t remote_addr;
+    if (!b || !out)
+        return -EINVAL;
+    int rc = api_mem_check(b, addr, len, options, &remote_addr);
+    if (rc)
+        return rc;
+    struct braid_mem *mem = calloc(1, sizeof(*mem));
+    if (!mem)
+        return -ENOMEM;
+    mem->braid = b;
+    mem->addr = (uintptr_t)addr;
+    mem->len = len;
+    mem->remote_addr = remote_addr ? remote_addr : mem->addr;
+    for (unsigned i = 0; i < b->rail_count; i++) {
+        rc = verbs_mr_reg(b->rail[i]->dev, addr, len, remote_addr, &mem->mr[i]);
+        if (rc) {
+            log_write(&b->log, LOG_LEVEL_ERROR, "cannot register %zu bytes at %p on port %s: %s", len, addr,
+                      b->rail[i]->name, strerror(-rc));
+            api_mem_free(mem);
+            return rc;
+        }
+        mem->lkey[i] = verbs_mr_lkey(mem->mr[i]);
+        mem->rail_count++;
+    }
+    mem->next = b->mems;
+    mem->link = &b->mems;
+    if (mem->next)
+        mem->next->link = &mem->next;
+    b->mems = mem;
+    *out = mem;
+    return 0;
+}
+
+void api_mem_free(struct braid_mem *mem)
+{
+    if (!mem)
+        return;
+    if (mem->link) {
+        *mem->link = mem->next;
+        if (mem->next)
+            mem->next->link = mem->link;
+    }
+    for (unsigned i = 0; i < BRAID_MAX_RAILS; i++)
+        verbs_mr_dereg(mem->mr[i]);
+    free(mem);
+}
+
+int braid_mem_dereg(struct braid_mem *mem)
+{
+    if (!mem)
+        return 0;
+    for (unsigned c = 0; c < API_MAX_CHANNELS; c++) {
+        if (mem->users[c]) {
+            log_write(&mem->braid->log, LOG_LEVEL_ERROR,
+                      "a region of %llu bytes is in use by %u ops of channel %u: call braid_quiet() before ending it",
+                      (unsigned long long)mem->len, mem->users[c], c);
+            return -EBUSY;
+        }
+    }
+    api_mem_free(mem);
+    return 0;
+}
+
+int braid_mem_key(const struct braid_mem *mem, struct braid_key *out)
+{
+    if (!mem || !out)
+        return -EINVAL;
+    const struct braid *b = mem->braid;
+    struct rail_wire_key key = {
+        .cookie = b->cookie,
+        /* A host may exchange keys before it connects: the cookie still says whose they are. */
+        .owner = b->state == API_CONNECTED ? (uint32_t)b->my_pe : RAIL_WIRE_NO_PE,
+        .addr = mem->remote_addr,
+        .len = mem->len,
+        .rails = mem->rail_count,
+    };
+    for (unsigned i = 0; i < mem->rail_count; i++) {
+        /* One registration serves both while no rail is asked for relaxed ordering; the format has room for two. */
+        key.bulk_rkey[i] = verbs_mr_rkey(mem->mr[i]);
+        key.word_rkey[i] = key.bulk_rkey[i];
+    }
+    rail_wire_pack_key(&key, out->bytes);
+    return 0;
+}
+
+/* Whether a key was made by this peer's context; says so if not. */
+static int api_key_owner(const struct api_peer *peer, uint64_t cookie, uint32_t owner)
+{
+    if (owner != RAIL_WIRE_NO_PE && owner != (uint32_t)peer->pe) {
+        api_log_limited(peer->channel, API_LOG_OWNER, "a key of PE %u was used for PE %d", owner, peer->pe);
+        return -EPROTO;
+    }
+    if (cookie != peer->cookie) {
+        api_log_limited(
+            peer->channel, API_LOG_OWNER,
+            "a key used for PE %d was made by another context (0x%llx, expected 0x%llx): of another PE, or of that "
+            "PE before it was opened again",
+            peer->pe, (unsigned long long)cookie, (unsigned long long)peer->cookie);
+        return -EPROTO;
+    }
+    return 0;
+}
+
+int braid_key_check(struct braid *b, int pe, const struct braid_key *key)
+{
+    struct rail_wire_key full;
+    char why[RAIL_WIRE_WHY];
+    struct api_peer *peer = b && b->state == API_CONNECTED ? api_peer(b->channel[0], pe) : NULL;
+    if (!peer || !key)
+        return -EINVAL;
+    int rc = rail_wire_unpack_key(key->bytes, sizeof(key->bytes), &full, why);
+    if (rc) {
+        log_write(&b->log, LOG_LEVEL_ERROR, "a key for PE %d is %s", pe, why);
+        return rc;
+    }
+    return api_key_owner(peer, full.cookie, full.owner);
+}
+
+int api_key_check(const struct api_peer *peer, const struct braid_remote *remote, uint64_t len,
+                  struct rail_wire_view *view)
+{
+    int rc = rail_wire_view_key(remote->key->bytes, view);
+    if (rc) {
+        api_log_limited(peer->channel, API_LOG_KEY,
+                        "what was given as a key for PE %d is none of version %d: see braid_key_check()", peer->pe,
+                        RAIL_WIRE_VERSION);
+        return rc;
+    }
+    if (view->cookie != peer->cookie || (view->owner != RAIL_WIRE_NO_PE && view->owner != (uint32_t)peer->pe))
+        return api_key_owner(peer, view->cookie, view->owner);
+    if (!range_inside(remote->addr, len, view->addr, view->len)) {
+        api_log_limited(peer->channel, API_LOG_RANGE,
+                        "%llu bytes at 0x%llx of PE %d lie outside its region of %llu bytes at 0x%llx",
+                        (unsigned long long)len, (unsigned long long)remote->addr, peer->pe,
+                        (unsigned long long)view->len, (unsigned long long)view->addr);
+        return -ERANGE;
+    }
+    return 0;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api_open.c - opens and closes a context: options, the ports as rails, and in the end everything.
+ * May not talk to peers. Called by the user; next: api_peer.c
+ */
+#include "api.h"
+
+#include "portlist.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API_STRING_(x) #x
+#define API_STRING(x)  API_STRING_(x)
+
+const char *braid_version(void)
+{
+    return API_STRING(BRAID_VERSION_MAJOR) "." API_STRING(BRAID_VERSION_MINOR) "." API_STRING(BRAID_VERSION_PATCH);
+}
+
+int braid_option_row(size_t i, struct braid_option_row *out)
+{
+    struct options_info info;
+    int rc = options_row(i, &info);
+    if (!rc)
+        *out = (struct braid_option_row){.name = info.name, .default_value = info.default_value, .help = info.help};
+    return rc;
+}
+
+/* The lower layers know levels as numbers; the caller knows braid's. */
+static void api_log(void *arg, int level, const char *line)
+{
+    const struct braid *b = arg;
+    static const enum braid_log_level levels[] = {
+        [LOG_LEVEL_ERROR] = BRAID_LOG_ERROR,
+        [LOG_LEVEL_WARN] = BRAID_LOG_WARN,
+        [LOG_LEVEL_INFO] = BRAID_LOG_INFO,
+        [LOG_LEVEL_DEBUG] = BRAID_LOG_DEBUG,
+    };
+    b->log_fn(b->log_arg, levels[level], line);
+}
+
+/* Takes the caller's struct, older (shorter) or newer (longer, with a zero tail). */
+static int api_read_options(struct braid *b, const struct braid_options *given)
+{
+    struct braid_options known = BRAID_OPTIONS_INIT;
+    b->log.level = LOG_LEVEL_WARN;
+    if (given) {
+        const unsigned char *bytes = (const unsigned char *)given;
+        if (given->size < offsetof(struct braid_options, settings)) {
+            log_write(&b->log, LOG_LEVEL_ERROR, "braid_options.size is %zu: start from BRAID_OPTIONS_INIT",
+                      given->size);
+            return -EINVAL;
+        }
+        for (size_t i = sizeof(known); i < given->size; i++) {
+            if (bytes[i]) {
+                log_write(&b->log, LOG_LEVEL_ERROR, "braid_options has a field at byte %zu that braid %s does not know",
+                          i, braid_version());
+                return -EINVAL;
+            }
+        }
+        memcpy(&known, given, min_u64(given->size, sizeof(known)));
+    }
+    b->clock = (struct clock){.now = known.now, .wait = known.wait, .arg = known.clock_arg};
+    b->log_fn = known.log;
+    b->log_arg = known.log_arg;
+    if (known.log)
+        b->log = (struct log){.level = LOG_LEVEL_WARN, .fn = api_log, .arg = b};
+    int rc = options_load(known.settings, &b->log, &b->options);
+    if (!rc)
+        b->log.level = (enum log_level)b->options.log;
+    return rc;
+}
+
+static struct rail_config api_rail_config(const struct options *o)
+{
+    return (struct rail_config){
+        .sq_depth = o->sq_depth,
+        .gid_index = o->gid_index,
+        .pkey_index = (uint16_t)o->pkey_index,
+        .sl = (uint8_t)o->sl,
+        .traffic_class = (uint8_t)o->traffic_class,
+        .timeout = (uint8_t)o->timeout,
+        .retry = (uint8_t)o->retry,
+        .rnr_retry = (uint8_t)o->rnr_retry,
+        .min_rnr_timer = (uint8_t)o->min_rnr_timer,
+        .mtu_max = o->mtu,
+    };
+}
+
+static int api_open_rails(struct braid *b)
+{
+    struct portlist ports;
+    struct rail_config config = api_rail_config(&b->options);
+    int rc = portlist_parse(b->options.ports, &b->log, &ports);
+    if (rc)
+        return rc;
+    if (b->options.rails > ports.count) {
+        log_write(&b->log, LOG_LEVEL_ERROR, "option \"rails\" is %u, but \"ports\" names %u", b->options.rails,
+                  ports.count);
+        return -EINVAL;
+    }
+    rc = verbs_load(&b->log, &b->verbs);
+    if (rc)
+        return rc;
+    unsigned wanted = b->options.rails ? b->options.rails : ports.count;
+    for (unsigned i = 0; i < wanted; i++) {
+        rc = rail_open(b->verbs, &b->log, ports.item[i].dev, ports.item[i].port, &config, &b->rail[i]);
+        if (rc)
+            return rc;
+        b->rail_count++;
+        log_write(&b->log, LOG_LEVEL_INFO, "rail %u is port %s: %.0f Gb/s, MTU %u, GID index %u", i, b->rail[i]->name,
+                  (double)b->rail[i]->address.rate_bits / 1e9, b->rail[i]->address.mtu, b->rail[i]->gid_index);
+    }
+    return 0;
+}
+
+int braid_open(const struct braid_options *options, struct braid **out)
+{
+    if (!out)
+        return -EINVAL;
+    struct braid *b = calloc(1, sizeof(*b));
+    if (!b)
+        return -ENOMEM;
+    int rc = api_read_options(b, options);
+    if (!rc) {
+        uint64_t seed = random_init(&b->random, b->options.seed);
+        b->cookie = random_next(&b->random);
+        log_write(&b->log, LOG_LEVEL_DEBUG, "seed %llu", (unsigned long long)seed);
+        rc = api_open_rails(b);
+    }
+    if (rc) {
+        braid_close(b);
+        return rc;
+    }
+    *out = b;
+    return 0;
+}
+
+void braid_close(struct braid *b)
+{
+    if (!b)
+        return;
+    for (unsigned c = 0; c < API_MAX_CHANNELS; c++)
+        api_channel_free(b->channel[c]);
+    while (b->mems)
+        api_mem_free(b->mems);
+    for (unsigned i = 0; i < BRAID_MAX_RAILS; i++)
+        rail_close(b->rail[i]);
+    verbs_unload(b->verbs);
+    free(b);
+}
+
+int braid_rail_count(const struct braid *b)
+{
+    return (int)b->rail_count;
+}
+
+int braid_rail_stats(const struct braid *b, int rail, struct braid_rail_stats *out)
+{
+    if (!b || !out || rail < 0 || (unsigned)rail >= b->rail_count)
+        return -EINVAL;
+    struct braid_rail_stats sum = {.rate_bits = b->rail[rail]->address.rate_bits};
+    snprintf(sum.port, sizeof(sum.port), "%s", b->rail[rail]->name);
+    for (unsigned c = 0; c < b->channel_count; c++) {
+        const struct api_stats *s = &b->channel[c]->stats[rail];
+        sum.put_bytes += s->put_bytes;
+        sum.get_bytes += s->get_bytes;
+        sum.word_ops += s->word_ops;
+        sum.errors += s->errors;
+    }
+    *out = sum;
+    return 0;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api_peer.c - connects to all peers in three rounds of the caller's alltoall: rails, lanes' ends, who is up.
+ *
+ * A PE that fails goes through all rounds all the same and says so in its blobs: the others then fail with a clear
+ * message instead of waiting for it. The last round is also the meeting after which every lane can be used: nobody
+ * sends to a QP that is not yet ready to receive, which would cost a retransmission timeout.
+ * May not touch ops. Called by the user; next: api_channel.c, src/plan/plan_pair.c, src/rail/rail_conn.c
+ */
+#include "api.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What connecting needs until it is done. */
+struct api_connect {
+    struct braid *b;
+    const struct braid_peers *peers;
+    int error; /* the first failure, here or at a peer; told in the next round */
+    uint8_t *send, *recv;
+    struct rail_wire_rails *rails; /* of each peer */
+    struct api_pairs *pairs;       /* with each peer */
+    uint16_t *up;                  /* [channel][pe]: lanes that this side has brought up */
+};
+
+static struct rail_wire_head api_head(const struct api_connect *c)
+{
+    return (struct rail_wire_head){
+        .error = c->error, .pe = (uint32_t)c->b->my_pe, .cookie = c->b->cookie, .channels = c->b->options.channels};
+}
+
+static uint8_t *api_blob(uint8_t *blobs, int pe)
+{
+    return blobs + (size_t)pe * RAIL_WIRE_BYTES;
+}
+
+static void api_fail(struct api_connect *c, int rc)
+{
+    if (rc && !c->error)
+        c->error = rc;
+}
+
+/* One round. A failing exchange ends everything: nobody can be told. */
+static int api_round(struct api_connect *c)
+{
+    int rc = c->peers->alltoall(c->peers->arg, c->send, c->recv, RAIL_WIRE_BYTES);
+    if (rc)
+        log_write(&c->b->log, LOG_LEVEL_ERROR, "the caller's alltoall failed: %s", strerror(rc < 0 ? -rc : rc));
+    return rc > 0 ? -EIO : rc;
+}
+
+/* What unpacking a peer's blob said, and what its head says. 0 where the body can be used. */
+static int api_judge(struct api_connect *c, int pe, int rc, const struct rail_wire_head *head, const char *why)
+{
+    const struct log *log = &c->b->log;
+    if (rc) {
+        log_write(log, LOG_LEVEL_ERROR, "the address blob of PE %d is %s", pe, why);
+    } else if (head->error) {
+        /* The own blob carries the mark too; what it stands for has been logged. */
+        if (pe != c->b->my_pe)
+            log_write(log, LOG_LEVEL_ERROR, "PE %d could not connect: %s; see its own log", pe, strerror(-head->error));
+        rc = -ECONNABORTED;
+    } else if (head->pe != (uint32_t)pe) {
+        log_write(log, LOG_LEVEL_ERROR, "block %d of the alltoall came from PE %u: are all PEs numbered alike?", pe,
+                  head->pe);
+        rc = -EPROTO;
+    } else if (head->channels != c->b->options.channels) {
+        log_write(log, LOG_LEVEL_ERROR, "PE %d has %u channels, this PE %u: set BRAID_CHANNELS alike everywhere", pe,
+                  head->channels, c->b->options.channels);
+        rc = -EPROTO;
+    }
+    return rc;
+}
+
+/* Ports of unlike link layers do not reach each other. Symmetric, so that both sides pair alike. */
+static void api_reach(const struct rail_wire_rails *mine, const struct rail_wire_rails *theirs,
+                      uint16_t reach[PLAN_MAX_RAILS])
+{
+    for (unsigned i = 0; i < mine->count; i++) {
+        reach[i] = 0;
+        for (unsigned j = 0; j < theirs->count; j++) {
+            if (mine->rail[i].link == theirs->rail[j].link)
+                reach[i] |= (uint16_t)(1u << j);
+        }
+    }
+}
+
+static int api_pair(struct api_connect *c, const struct rail_wire_rails *mine, int pe)
+{
+    const struct rail_wire_rails *theirs = &c->rails[pe];
+    struct api_pairs *pairs = &c->pairs[pe];
+    uint16_t reach[PLAN_MAX_RAILS];
+    api_reach(mine, theirs, reach);
+    struct plan_pair_in in = {.local_rails = mine->count, .remote_rails = theirs->count, .reach = reach};
+    int count = plan_pair(&in, pairs->pair, &pairs->left_out);
+    if (count < 0)
+        return count;
+    pairs->count = (unsigned)count;
+    if (count > 0)
+        return 0;
+    log_write(&c->b->log, LOG_LEVEL_ERROR,
+              "PE %d has %u rails, this PE %u, and none reaches another: link layers differ", pe, theirs->count,
+              mine->count);
+    return -ENETUNREACH;
+}
+
+/* Round 1: everyone's rails, and from them who is joined with whom. */
+static int api_exchange_rails(struct api_connect *c)
+{
+    struct braid *b = c->b;
+    char why[RAIL_WIRE_WHY] = "";
+    struct rail_wire_rails mine = {
+        .head = api_head(c), .count = b->rail_count, .home = plan_home((unsigned)b->my_pe, b->rail_count)};
+    for (unsigned i = 0; i < b->rail_count; i++)
+        mine.rail[i] = b->rail[i]->address;
+    for (int pe = 0; pe < b->n_pes; pe++)
+        rail_wire_pack_rails(&mine, api_blob(c->send, pe));
+    int rc = api_round(c);
+    if (rc)
+        return rc;
+    unsigned left_out = 0;
+    for (int pe = 0; pe < b->n_pes; pe++) {
+        rc = rail_wire_unpack_rails(api_blob(c->recv, pe), RAIL_WIRE_BYTES, &c->rails[pe], why);
+        rc = api_judge(c, pe, rc, &c->rails[pe].head, why);
+        if (!rc)
+            rc = api_pair(c, &mine, pe);
+        api_fail(c, rc);
+        left_out += c->pairs[pe].left_out;
+    }
+    if (left_out)
+        log_write(&b->log, LOG_LEVEL_WARN, "%u pairs of ports do not reach each other and are left out", left_out);
+    return 0;
+}
+
+static void api_make_channels(struct api_connect *c)
+{
+    struct braid *b = c->b;
+    for (unsigned i = 0; i < b->options.channels && !c->error; i++) {
+        int rc = api_channel_make(b, i, c->pairs, &b->channel[i]);
+        if (!rc)
+            b->channel_count++;
+        api_fail(c, rc);
+    }
+    for (unsigned i = 0; i < b->channel_count; i++) {
+        for (int pe = 0; pe < b->n_pes; pe++)
+            b->channel[i]->peers[pe].cookie = c->rails[pe].head.cookie;
+    }
+}
+
+static void api_pack_lanes(struct api_connect *c, int pe)
+{
+    struct rail_wire_lanes lanes = {.head = api_head(c), .count = c->error ? 0 : c->pairs[pe].count};
+    for (unsigned i = 0; i < c->b->channel_count; i++) {
+        for (unsigned k = 0; k < lanes.count; k++)
+            lanes.end[i][k] = rail_lane_end(c->b->channel[i]->peers[pe].lane[k]);
+    }
+    rail_wire_pack_lanes(&lanes, api_blob(c->send, pe));
+}
+
+/* Brings up what can be of one peer. What cannot be is left out with one warning. */
+static void api_connect_peer(struct api_connect *c, int pe, const struct rail_wire_lanes *lanes)
+{
+    struct braid *b = c->b;
+    for (unsigned i = 0; i < b->channel_count; i++) {
+        struct api_peer *peer = &b->channel[i]->peers[pe];
+        for (unsigned k = 0; k < peer->lane_count; k++) {
+            const struct rail_wire_rail *remote = &c->rails[pe].rail[peer->remote_rail[k]];
+            uint32_t mtu = plan_pair_mtu(b->rail[peer->local_rail[k]]->address.mtu, remote->mtu);
+            int rc = rail_lane_connect(peer->lane[k], remote, lanes->end[i][k], mtu);
+            if (rc)
+                log_write(&b->log, i ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN,
+                          "port %s cannot be connected to rail %u of PE %d: %s; the lane is left out",
+                          b->rail[peer->local_rail[k]]->name, peer->remote_rail[k], pe, strerror(-rc));
+            else
+                c->up[i * (unsigned)b->n_pes + (unsigned)pe] |= (uint16_t)(1u << k);
+        }
+    }
+}
+
+/* Round 2: the QPNs and start PSNs of every lane. */
+static int api_exchange_lanes(struct api_connect *c)
+{
+    struct braid *b = c->b;
+    char why[RAIL_WIRE_WHY] = "";
+    for (int pe = 0; pe < b->n_pes; pe++)
+        api_pack_lanes(c, pe);
+    int rc = api_round(c);
+    if (rc)
+        return rc;
+    bool connect = !c->error;
+    for (int pe = 0; pe < b->n_pes; pe++) {
+        struct rail_wire_lanes lanes;
+        rc = rail_wire_unpack_lanes(api_blob(c->recv, pe), RAIL_WIRE_BYTES, &lanes, why);
+        rc = api_judge(c, pe, rc, &lanes.head, why);
+        if (!rc && connect && lanes.count != c->pairs[pe].count) {
+            log_write(&b->log, LOG_LEVEL_ERROR, "PE %d made %u lanes to this PE, expected %u", pe, lanes.count,
+                      c->pairs[pe].count);
+            rc = -EPROTO;
+        }
+        api_fail(c, rc);
+        if (!rc && connect)
+            api_connect_peer(c, pe, &lanes);
+    }
+    return 0;
+}
+
+/* Round 3: which lanes are up on both sides; and all meet. */
+static int api_exchange_status(struct api_connect *c)
+{
+    struct braid *b = c->b;
+    char why[RAIL_WIRE_WHY] = "";
+    for (int pe = 0; pe < b->n_pes; pe++) {
+        struct rail_wire_status mine = {.head = api_head(c)};
+        for (unsigned i = 0; i < b->channel_count; i++)
+            mine.up[i] = c->up[i * (unsigned)b->n_pes + (unsigned)pe];
+        rail_wire_pack_status(&mine, api_blob(c->send, pe));
+    }
+    int rc = api_round(c);
+    if (rc)
+        return rc;
+    for (int pe = 0; pe < b->n_pes; pe++) {
+        struct rail_wire_status status;
+        rc = rail_wire_unpack_status(api_blob(c->recv, pe), RAIL_WIRE_BYTES, &status, why);
+        rc = api_judge(c, pe, rc, &status.head, why);
+        api_fail(c, rc);
+        for (unsigned i = 0; !rc && !c->error && i < b->channel_count; i++) {
+            struct api_peer *peer = &b->channel[i]->peers[pe];
+            api_peer_settle(peer, c->up[i * (unsigned)b->n_pes + (unsigned)pe] & status.up[i], c->rails[pe].home);
+            if (peer->lane_count > 0)
+                continue;
+            log_write(&b->log, LOG_LEVEL_ERROR, "no lane to PE %d could be connected: see the warnings above", pe);
+            api_fail(c, -ENETUNREACH);
+        }
+    }
+    return 0;
+}
+
+static int api_check_peers(struct braid *b, const struct braid_peers *peers)
+{
+    if (!peers || peers->size < sizeof(*peers) || !peers->alltoall || peers->n_pes < 1 || peers->my_pe < 0 ||
+        peers->my_pe >= peers->n_pes) {
+        log_write(
+            &b->log, LOG_LEVEL_ERROR,
+            "bad braid_peers: expected size %zu, an alltoall, and 0 <= my_pe < n_pes; it says size %zu, PE %d of %d",
+            sizeof(*peers), peers ? peers->size : 0, peers ? peers->my_pe : 0, peers ? peers->n_pes : 0);
+        return -EINVAL;
+    }
+    if (b->state != API_OPEN) {
+        log_write(&b->log, LOG_LEVEL_ERROR, "braid_connect() works once per context: open another one");
+        return -EALREADY;
+    }
+    return 0;
+}
+
+static int api_connect_rounds(struct api_connect *c)
+{
+    size_t n = (size_t)c->b->n_pes;
+    c->send = calloc(n, RAIL_WIRE_BYTES);
+    c->recv = calloc(n, RAIL_WIRE_BYTES);
+    c->rails = calloc(n, sizeof(*c->rails));
+    c->pairs = calloc(n, sizeof(*c->pairs));
+    c->up = calloc(n * API_MAX_CHANNELS, sizeof(*c->up));
+    if (!c->send || !c->recv || !c->rails || !c->pairs || !c->up)
+        return -ENOMEM; /* without these not even the bad news can be sent */
+    int rc = api_exchange_rails(c);
+    if (rc)
+        return rc;
+    api_make_channels(c);
+    rc = api_exchange_lanes(c);
+    if (!rc)
+        rc = api_exchange_status(c);
+    return rc ? rc : c->error;
+}
+
+int braid_connect(struct braid *b, const struct braid_peers *peers)
+{
+    if (!b)
+        return -EINVAL;
+    int rc = api_check_peers(b, peers);
+    if (rc)
+        return rc;
+    struct api_connect c = {.b = b, .peers = peers};
+    b->my_pe = peers->my_pe;
+    b->n_pes = peers->n_pes;
+    rc = api_connect_rounds(&c);
+    b->state = rc ? API_FAILED : API_CONNECTED;
+    free(c.send);
+    free(c.recv);
+    free(c.rails);
+    free(c.pairs);
+    free(c.up);
+    return rc;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options.h - every option of a context, read from "name=value" settings and BRAID_NAME environment variables.
+ * One table (options.c) holds name, default, help, accepted values and field; `braid options` prints the same table.
+ */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include "log.h"
+
+enum options_order { OPTIONS_ORDER_RELEASE, OPTIONS_ORDER_DRAIN };
+enum options_fault { OPTIONS_FAULT_NONE, OPTIONS_FAULT_DEFER };
+
+#define OPTIONS_AUTO UINT32_MAX /**< gid_index: choose one */
+
+/** Values after reading; plain data. */
+struct options {
+    char ports[1200]; /**< 16 names of 63 bytes, commas, and room */
+    uint32_t rails;   /**< 0: all ports named; n: the first n */
+    uint32_t order;   /**< enum options_order */
+    uint32_t channels;
+    uint32_t sq_depth;   /**< send-queue slots of a lane */
+    uint32_t word_depth; /**< places in the FIFO of deferred word ops, per peer and channel */
+    uint32_t stripe_min; /**< bytes: the smallest put that is cut */
+    uint32_t piece_min;  /**< bytes: the smallest piece */
+    uint32_t timeout;    /**< local ACK timeout, 4.096 us x 2^timeout; 0: never (IBA spec vol. 1, 9.7.6.1.3) */
+    uint32_t retry;
+    uint32_t rnr_retry;
+    uint32_t min_rnr_timer; /**< as in IBA spec vol. 1, table 45 */
+    uint32_t gid_index;     /**< or OPTIONS_AUTO */
+    uint32_t pkey_index;
+    uint32_t sl;
+    uint32_t traffic_class;
+    uint32_t mtu;   /**< bytes; 0: what the ports say */
+    uint32_t log;   /**< enum log_level */
+    uint32_t fault; /**< enum options_fault */
+    uint64_t seed;  /**< 0: from the system */
+};
+
+/** What a reader of the table may know of a row. Static strings. */
+struct options_info {
+    const char *name;
+    const char *default_value;
+    const char *help;
+};
+
+/** The i-th row. 0, or -ENOENT past the last. */
+int options_row(size_t i, struct options_info *out);
+
+/**
+ * Defaults, then the environment, then settings (NULL-terminated array, or NULL), the later beating the earlier. 0, or
+ * -EINVAL for an unknown name or a bad value; logs what was seen and what is accepted.
+ */
+int options_load(const char *const *settings, const struct log *log, struct options *out) ATTR_CHECK_RESULT;
+
+/** As options_load(), without the environment. */
+int options_parse(const char *const *settings, const struct log *log, struct options *out) ATTR_CHECK_RESULT;
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pool.h - a fixed number of equal objects, taken and given back without allocation. */
+#ifndef POOL_H
+#define POOL_H
+
+#include "common.h"
+
+/** Embedded in its owner. One thread at a time. */
+struct pool {
+    void *memory;
+    void *free_list;
+    size_t left; /**< objects that can be taken now */
+};
+
+/** Makes a pool of count objects of size bytes each. 0, -EINVAL for zero of either, or -ENOMEM. */
+int pool_init(struct pool *pool, size_t count, size_t size) ATTR_CHECK_RESULT;
+
+/** Frees the pool; objects still out become invalid. A zeroed pool is allowed. */
+void pool_fini(struct pool *pool);
+
+/** Takes an object of undefined content, or NULL where none is left. */
+void *pool_get(struct pool *pool);
+
+/** Gives an object of this pool back. */
+void pool_put(struct pool *pool, void *object);
+
+#endif

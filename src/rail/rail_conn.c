@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rail_conn.c - the life of a lane's QP: made, INIT, RTR, RTS, ERR, destroyed.
+ * May not know who the peer is: it is given an address. Called by src/api/api_peer.c; next: rail_lane.c
+ */
+#include "rail_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Slots that bulk leaves to word ops. */
+static uint32_t rail_word_slots(uint32_t depth)
+{
+    return min_u32(depth / 4, 16);
+}
+
+static struct verbs_path rail_local_path(const struct rail *rail)
+{
+    const struct rail_config *c = &rail->config;
+    return (struct verbs_path){
+        .port = rail->port,
+        .pkey_index = c->pkey_index,
+        .gid_index = rail->gid_index,
+        /* Ethernet has no other way; InfiniBand ports of one subnet reach each other by LID alone. */
+        .global = rail->address.link == VERBS_LINK_ETHERNET || rail->address.lid == 0,
+        .sl = c->sl,
+        .traffic_class = c->traffic_class,
+        .timeout = c->timeout,
+        .retry = c->retry,
+        .rnr_retry = c->rnr_retry,
+        .min_rnr_timer = c->min_rnr_timer,
+        .responder_rd_atomic = rail->address.rd_atomic,
+    };
+}
+
+static int rail_lane_make(struct rail_lane *lane)
+{
+    const struct rail *rail = lane->queue->rail;
+    struct verbs_qp_size size = {.send_wr = lane->depth, .recv_wr = RAIL_MAIL_DEPTH};
+    struct verbs_path path = rail_local_path(rail);
+    lane->ring = calloc((size_t)lane->mask + 1, sizeof(*lane->ring));
+    if (!lane->ring)
+        return -ENOMEM;
+    int rc = verbs_qp_create(rail->dev, lane->queue->cq, &size, &lane->qp);
+    if (!rc)
+        rc = verbs_qp_to_init(lane->qp, &path);
+    /* Before RTR, so that the peer's first message finds a receive. */
+    for (uint32_t i = 0; i < RAIL_MAIL_DEPTH && !rc; i++)
+        rc = rail_lane_post_mail_recv(lane, i);
+    return rc;
+}
+
+int rail_lane_open(struct rail_queue *queue, uint32_t start_psn, struct rail_lane **out)
+{
+    uint32_t depth = queue->rail->config.sq_depth;
+    if (queue->lane_count == queue->lane_max)
+        return -ENOSPC;
+    struct rail_lane *lane = calloc(1, sizeof(*lane));
+    if (!lane)
+        return -ENOMEM;
+    *lane = (struct rail_lane){
+        .queue = queue,
+        .place = queue->lane_count,
+        .start_psn = start_psn & RAIL_PSN_MASK,
+        .next_psn = start_psn & RAIL_PSN_MASK,
+        .depth = depth,
+        .mask = round_up_pow2(depth) - 1,
+        .word_slots = rail_word_slots(depth),
+    };
+    queue->lanes[queue->lane_count++] = lane;
+    int rc = rail_lane_make(lane);
+    if (rc) {
+        log_write(queue->rail->log, LOG_LEVEL_ERROR, "port %s: cannot make lane %u: %s", queue->rail->name, lane->place,
+                  strerror(-rc));
+        rail_lane_free(lane);
+        return rc;
+    }
+    *out = lane;
+    return 0;
+}
+
+void rail_lane_free(struct rail_lane *lane)
+{
+    if (!lane)
+        return;
+    struct rail_queue *queue = lane->queue;
+    /* Lanes leave in the reverse order of their coming, so that places stay dense. */
+    if (queue->lane_count > 0 && queue->lanes[queue->lane_count - 1] == lane)
+        queue->lane_count--;
+    verbs_qp_destroy(lane->qp);
+    free(lane->ring);
+    free(lane);
+}
+
+struct rail_wire_end rail_lane_end(const struct rail_lane *lane)
+{
+    return (struct rail_wire_end){.qpn = verbs_qp_number(lane->qp), .psn = lane->start_psn};
+}
+
+int rail_lane_connect(struct rail_lane *lane, const struct rail_wire_rail *remote, struct rail_wire_end end,
+                      uint32_t mtu)
+{
+    struct verbs_path path = rail_local_path(lane->queue->rail);
+    memcpy(path.remote_gid, remote->gid, sizeof(path.remote_gid));
+    path.remote_lid = remote->lid;
+    path.remote_qpn = end.qpn;
+    path.remote_psn = end.psn;
+    path.local_psn = lane->start_psn;
+    path.mtu = mtu;
+    /* No more READs and atomics in flight than the other end can answer (IBA spec vol. 1, 9.7.3.1). */
+    path.requester_rd_atomic = (uint8_t)min_u32(lane->queue->rail->limits.rd_atomic, remote->rd_atomic);
+    int rc = verbs_qp_to_rtr(lane->qp, &path);
+    if (!rc)
+        rc = verbs_qp_to_rts(lane->qp, &path);
+    if (rc)
+        return rc;
+    lane->mtu = mtu;
+    lane->state = RAIL_LANE_UP;
+    return 0;
+}
+
+void rail_lane_stop(struct rail_lane *lane)
+{
+    if (lane->state == RAIL_LANE_DEAD)
+        return;
+    lane->state = RAIL_LANE_DEAD;
+    int rc = verbs_qp_to_err(lane->qp);
+    if (rc)
+        log_write(lane->queue->rail->log, LOG_LEVEL_WARN, "port %s QP 0x%x: cannot be stopped: %s",
+                  lane->queue->rail->name, verbs_qp_number(lane->qp), strerror(-rc));
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rail_open.c - opens a port as a rail, and a completion queue of it for a channel.
+ * May not choose ports. Called by src/api/api_open.c and api_peer.c; next: rail_conn.c
+ */
+#include "rail_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RAIL_GID_AUTO UINT32_MAX
+
+static bool rail_gid_is_ipv4(const uint8_t gid[16])
+{
+    static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    return memcmp(gid, prefix, sizeof(prefix)) == 0;
+}
+
+/* Chooses a GID of an Ethernet port: the first RoCE v2 one, IPv4 before IPv6; index 0 where types are not told. */
+static uint32_t rail_choose_gid(struct rail *rail, const struct verbs_port *port)
+{
+    uint32_t chosen = 0;
+    bool found = false;
+    for (uint32_t i = 0; i < min_u32(port->gids, 256); i++) {
+        struct verbs_gid gid;
+        if (verbs_gid_query(rail->dev, rail->port, i, &gid) || gid.type != VERBS_GID_ROCE_V2)
+            continue;
+        if (rail_gid_is_ipv4(gid.raw))
+            return i;
+        if (!found)
+            chosen = i;
+        found = true;
+    }
+    return chosen;
+}
+
+static int rail_read_gid(struct rail *rail, const struct verbs_port *port)
+{
+    struct verbs_gid gid;
+    uint32_t index = rail->config.gid_index;
+    if (index == RAIL_GID_AUTO)
+        index = port->link == VERBS_LINK_ETHERNET ? rail_choose_gid(rail, port) : 0;
+    int rc = verbs_gid_query(rail->dev, rail->port, index, &gid);
+    if (rc) {
+        log_write(rail->log, LOG_LEVEL_ERROR, "port %s has no GID at index %u (%s): set gid_index to one of its %u",
+                  rail->name, index, strerror(-rc), port->gids);
+        return rc;
+    }
+    rail->gid_index = (uint8_t)index;
+    memcpy(rail->address.gid, gid.raw, sizeof(gid.raw));
+    return 0;
+}
+
+static int rail_read_port(struct rail *rail)
+{
+    struct verbs_port port;
+    int rc = verbs_port_query(rail->dev, rail->port, &port);
+    if (rc) {
+        log_write(rail->log, LOG_LEVEL_ERROR, "cannot query port %s: %s; does the device have that port?", rail->name,
+                  strerror(-rc));
+        return rc;
+    }
+    if (!port.active) {
+        log_write(rail->log, LOG_LEVEL_ERROR,
+                  "port %s is %s, expected ACTIVE: check the cable, or leave it out of ports", rail->name, port.state);
+        return -ENETDOWN;
+    }
+    if (port.link == VERBS_LINK_OTHER || port.mtu == 0) {
+        log_write(rail->log, LOG_LEVEL_ERROR,
+                  "port %s is neither InfiniBand nor Ethernet, or says no MTU: leave it out", rail->name);
+        return -ENOTSUP;
+    }
+    rail->address.lid = port.lid;
+    rail->address.link = (uint8_t)port.link;
+    rail->address.mtu = rail->config.mtu_max ? min_u32(port.mtu, rail->config.mtu_max) : port.mtu;
+    rail->address.rate_bits = port.rate_bits;
+    return rail_read_gid(rail, &port);
+}
+
+static int rail_read_limits(struct rail *rail)
+{
+    int rc = verbs_dev_limits(rail->dev, &rail->limits);
+    if (rc) {
+        log_write(rail->log, LOG_LEVEL_ERROR, "cannot query the device of port %s: %s", rail->name, strerror(-rc));
+        return rc;
+    }
+    if (!rail->limits.atomics || rail->limits.rd_atomic == 0) {
+        log_write(rail->log, LOG_LEVEL_ERROR,
+                  "port %s: its device has no RDMA atomics, which signals need: leave it out", rail->name);
+        return -ENOTSUP;
+    }
+    if (rail->limits.max_send_wr < rail->config.sq_depth) {
+        log_write(rail->log, LOG_LEVEL_ERROR, "port %s: its device allows %u send-queue slots, sq_depth asks for %u",
+                  rail->name, rail->limits.max_send_wr, rail->config.sq_depth);
+        return -EINVAL;
+    }
+    rail->address.rd_atomic = (uint8_t)rail->limits.rd_atomic;
+    return 0;
+}
+
+int rail_open(struct verbs *v, const struct log *log, const char *dev, uint8_t port, const struct rail_config *config,
+              struct rail **out)
+{
+    struct rail *rail = calloc(1, sizeof(*rail));
+    if (!rail)
+        return -ENOMEM;
+    *rail = (struct rail){.log = log, .config = *config, .port = port};
+    snprintf(rail->name, sizeof(rail->name), "%.58s:%u", dev, port);
+    int rc = verbs_dev_open(v, dev, &rail->dev);
+    if (rc == -ENODEV) {
+        char names[512];
+        verbs_dev_names(v, names, sizeof(names));
+        log_write(log, LOG_LEVEL_ERROR, "there is no RDMA device \"%s\": this host has: %s", dev, names);
+    }
+    if (!rc)
+        rc = rail_read_port(rail);
+    if (!rc)
+        rc = rail_read_limits(rail);
+    if (rc) {
+        rail_close(rail);
+        return rc;
+    }
+    *out = rail;
+    return 0;
+}
+
+void rail_close(struct rail *rail)
+{
+    if (!rail)
+        return;
+    verbs_dev_close(rail->dev);
+    free(rail);
+}
+
+static int rail_queue_make(struct rail_queue *queue, uint32_t lanes, uint32_t entries)
+{
+    size_t bytes = RAIL_SCRATCH_BYTES + (size_t)lanes * RAIL_LANE_MAIL_BYTES;
+    void *memory = NULL;
+    queue->lanes = calloc(lanes, sizeof(*queue->lanes));
+    if (!queue->lanes || posix_memalign(&memory, 4096, bytes))
+        return -ENOMEM;
+    queue->memory = memory;
+    memset(memory, 0, bytes);
+    int rc = verbs_mr_reg(queue->rail->dev, memory, bytes, 0, &queue->mr);
+    return rc ? rc : verbs_cq_create(queue->rail->dev, entries, &queue->cq);
+}
+
+int rail_queue_open(struct rail *rail, uint32_t lanes, struct rail_queue *out)
+{
+    struct rail_queue queue = {.rail = rail, .lane_max = max_u32(lanes, 1)};
+    uint64_t entries = (uint64_t)queue.lane_max * (rail->config.sq_depth + RAIL_MAIL_DEPTH);
+    if (entries > rail->limits.max_cqe) {
+        log_write(rail->log, LOG_LEVEL_ERROR,
+                  "port %s: %u lanes of %u slots need a CQ of %llu entries, its device allows %u: lower sq_depth",
+                  rail->name, lanes, rail->config.sq_depth, (unsigned long long)entries, rail->limits.max_cqe);
+        return -E2BIG;
+    }
+    int rc = rail_queue_make(&queue, queue.lane_max, (uint32_t)entries);
+    if (rc) {
+        log_write(rail->log, LOG_LEVEL_ERROR, "port %s: cannot make a completion queue of %llu entries: %s", rail->name,
+                  (unsigned long long)entries, strerror(-rc));
+        rail_queue_close(&queue);
+        return rc;
+    }
+    *out = queue;
+    return 0;
+}
+
+void rail_queue_close(struct rail_queue *queue)
+{
+    while (queue->lane_count > 0)
+        rail_lane_free(queue->lanes[queue->lane_count - 1]);
+    verbs_cq_destroy(queue->cq);
+    verbs_mr_dereg(queue->mr);
+    free(queue->memory);
+    free(queue->lanes);
+    *queue = (struct rail_queue){0};
+}

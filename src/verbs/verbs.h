@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * verbs.h - braid's own words for devices, ports, memory, queues and QPs. No libibverbs type leaks from here, and its
+ * three error conventions (errno returned, -1 and errno, NULL and errno) end behind these functions: every int is 0 or a
+ * count, or a negative errno.
+ *
+ * The library is opened at run time and its functions are looked up by versioned name, so nothing links libibverbs.
+ */
+#ifndef VERBS_H
+#define VERBS_H
+
+#include "log.h"
+
+struct verbs;     /**< the loaded library */
+struct verbs_dev; /**< an open device with its protection domain */
+struct verbs_mr;  /**< registered memory of a device */
+struct verbs_cq;  /**< a completion queue */
+struct verbs_qp;  /**< an RC QP with a send and a receive queue on one CQ */
+
+#define VERBS_NAME_SIZE 64
+
+/* ---- verbs_load.c ---------------------------------------------------------------------------------------------------- */
+
+/** Opens libibverbs.so.1, the one already in the process where there is one. log must outlive it. 0, -ELIBACC with a
+ *  message where it or a needed function is missing, or -ENOMEM. Any thread. */
+int verbs_load(const struct log *log, struct verbs **out) ATTR_CHECK_RESULT;
+
+/** Ends the use of the library, which itself stays in the process (providers do not survive unloading). NULL allowed. */
+void verbs_unload(struct verbs *v);
+
+/* ---- verbs_dev.c ----------------------------------------------------------------------------------------------------- */
+
+/** Writes the names of the host's RDMA devices, comma-separated, cut at size; "none" where there is none. Returns their
+ *  number or a negative errno. */
+int verbs_dev_names(struct verbs *v, char *out, size_t size);
+
+/** Opens a device by name, with a protection domain. 0, -ENODEV where there is none, or the library's errno; logs the
+ *  latter. v must outlive it. */
+int verbs_dev_open(struct verbs *v, const char *name, struct verbs_dev **out) ATTR_CHECK_RESULT;
+
+/** Closes a device; its MRs, CQs and QPs must be gone. NULL is allowed. */
+void verbs_dev_close(struct verbs_dev *dev);
+
+/** What a device can hold. */
+struct verbs_limits {
+    uint32_t max_send_wr; /**< of one QP */
+    uint32_t max_cqe;
+    uint32_t rd_atomic; /**< READs and atomics in flight that a QP may have, as requester and responder, at most 16 */
+    bool atomics;
+};
+
+/** 0 or a negative errno. */
+int verbs_dev_limits(struct verbs_dev *dev, struct verbs_limits *out) ATTR_CHECK_RESULT;
+
+enum verbs_link { VERBS_LINK_OTHER, VERBS_LINK_IB, VERBS_LINK_ETHERNET };
+
+struct verbs_port {
+    bool active;
+    const char *state; /**< static string: "ACTIVE", "DOWN", ... */
+    enum verbs_link link;
+    uint32_t mtu; /**< bytes, active */
+    uint16_t lid;
+    uint32_t gids; /**< length of the GID table */
+    uint64_t rate_bits;
+};
+
+/** Asks a port. 0, -EINVAL where the device has no such port, or a negative errno. */
+int verbs_port_query(struct verbs_dev *dev, uint8_t port, struct verbs_port *out) ATTR_CHECK_RESULT;
+
+enum verbs_gid_type { VERBS_GID_UNKNOWN, VERBS_GID_IB, VERBS_GID_ROCE_V1, VERBS_GID_ROCE_V2 };
+
+struct verbs_gid {
+    uint8_t raw[16];
+    enum verbs_gid_type type; /**< unknown where the library cannot tell */
+};
+
+/** Reads a GID table entry. 0, or a negative errno for an index that is empty or not there. */
+int verbs_gid_query(struct verbs_dev *dev, uint8_t port, uint32_t index, struct verbs_gid *out) ATTR_CHECK_RESULT;
+
+/** An asynchronous event of a device. */
+struct verbs_event {
+    const char *name; /**< static string of the library */
+    uint8_t port;     /**< 0 where it is not about a port */
+    bool device_fatal;
+    bool port_error;
+    bool port_active;
+};
+
+/** Takes the next event without blocking. 1 and an event, 0 where there is none, or a negative errno. */
+int verbs_event_next(struct verbs_dev *dev, struct verbs_event *out);
+
+/* ---- verbs_obj.c ----------------------------------------------------------------------------------------------------- */
+
+/**
+ * Registers memory for local use and remote read, write and atomics. iova is the address by which keys name its first
+ * byte; 0: the local address. 0 or a negative errno.
+ */
+int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, struct verbs_mr **out) ATTR_CHECK_RESULT;
+
+/** NULL is allowed. */
+void verbs_mr_dereg(struct verbs_mr *mr);
+
+uint32_t verbs_mr_lkey(const struct verbs_mr *mr);
+uint32_t verbs_mr_rkey(const struct verbs_mr *mr);
+
+/** Makes a CQ of at least so many entries. 0 or a negative errno. */
+int verbs_cq_create(struct verbs_dev *dev, uint32_t entries, struct verbs_cq **out) ATTR_CHECK_RESULT;
+
+/** Its QPs must be gone. NULL is allowed. */
+void verbs_cq_destroy(struct verbs_cq *cq);
+
+struct verbs_qp_size {
+    uint32_t send_wr;
+    uint32_t recv_wr;
+};
+
+/** Makes an RC QP in RESET, every send request signalled. 0 or a negative errno. */
+int verbs_qp_create(struct verbs_dev *dev, struct verbs_cq *cq, const struct verbs_qp_size *size,
+                    struct verbs_qp **out) ATTR_CHECK_RESULT;
+
+/** NULL is allowed. */
+void verbs_qp_destroy(struct verbs_qp *qp);
+
+uint32_t verbs_qp_number(const struct verbs_qp *qp);
+
+/** How a QP reaches its remote end. */
+struct verbs_path {
+    uint8_t port; /**< the local one */
+    uint16_t pkey_index;
+    bool global; /**< with a global route header: always on Ethernet */
+    uint8_t gid_index;
+    uint8_t remote_gid[16];
+    uint16_t remote_lid;
+    uint8_t sl;
+    uint8_t traffic_class;
+    uint32_t flow_label;
+    uint32_t mtu; /**< bytes */
+    uint32_t remote_qpn;
+    uint32_t remote_psn; /**< the first one that the remote end sends */
+    uint32_t local_psn;  /**< the first one that this end sends */
+    uint8_t responder_rd_atomic;
+    uint8_t requester_rd_atomic;
+    uint8_t timeout, retry, rnr_retry, min_rnr_timer;
+};
+
+/** RESET to INIT, with remote write, read and atomics allowed. 0 or a negative errno. */
+int verbs_qp_to_init(struct verbs_qp *qp, const struct verbs_path *path) ATTR_CHECK_RESULT;
+/** INIT to RTR. 0 or a negative errno. */
+int verbs_qp_to_rtr(struct verbs_qp *qp, const struct verbs_path *path) ATTR_CHECK_RESULT;
+/** RTR to RTS. 0 or a negative errno. */
+int verbs_qp_to_rts(struct verbs_qp *qp, const struct verbs_path *path) ATTR_CHECK_RESULT;
+/** Any state to ERR: what is queued ends as flushed. 0 or a negative errno. */
+int verbs_qp_to_err(struct verbs_qp *qp);
+
+/* ---- verbs_io.c ------------------------------------------------------------------------------------------------------ */
+
+enum verbs_op { VERBS_OP_WRITE, VERBS_OP_READ, VERBS_OP_FETCH_ADD, VERBS_OP_COMPARE_SWAP, VERBS_OP_SEND };
+
+/** One send request. */
+struct verbs_send {
+    uint64_t id; /**< comes back in the completion */
+    enum verbs_op op;
+    uint32_t len;
+    uint64_t local_addr; /**< as the lkey names it */
+    uint64_t remote_addr;
+    uint32_t lkey;
+    uint32_t rkey;
+    uint64_t operand; /**< to add, or to compare with */
+    uint64_t swap;
+};
+
+/** Posts one request. 0 or a negative errno; then nothing was posted. One thread at a time per QP. */
+int verbs_post_send(struct verbs_qp *qp, const struct verbs_send *send) ATTR_CHECK_RESULT;
+
+struct verbs_recv {
+    uint64_t id;
+    uint64_t local_addr;
+    uint32_t len;
+    uint32_t lkey;
+};
+
+/** Posts one receive. As verbs_post_send(). */
+int verbs_post_recv(struct verbs_qp *qp, const struct verbs_recv *recv) ATTR_CHECK_RESULT;
+
+/** How a request ended. */
+struct verbs_completion {
+    uint64_t id;
+    int error;          /**< 0; -ECANCELED: flushed behind another's error; else what went wrong */
+    const char *status; /**< the library's name of the status; static; NULL where error is 0 */
+    uint32_t vendor_error;
+    uint32_t len; /**< of a receive */
+    uint32_t qpn;
+};
+
+/** Takes up to max completions. Their number, or a negative errno. One thread at a time per CQ. */
+int verbs_poll(struct verbs_cq *cq, struct verbs_completion *out, unsigned max);
+
+#define VERBS_POLL_MAX 32 /**< most completions one verbs_poll() takes, whatever max says */
+
+#endif
