@@ -91,7 +91,7 @@ check_man() {
 WORDS='(^|[^[:alnum:]_.])/([w]ork|[r]oot|[h]ome|[U]sers)/
 \.([i]nternal|[c]orp|[i]ntranet)([^[:alnum:]]|$)
 ([B]EGIN [A-Z ]*PRIVATE KEY|[p]assword *=)
-(^|[^[:alnum:]])([F]IXME|[X]XX|[T]ODO)([^[:alnum:]]|$)
+(^|[^[:alnum:]])([F]IXME|[X]XX)([^[:alnum:]]|$)
 [D]O NOT SUBMIT'
 
 check_words() {
