@@ -382,7 +382,7 @@ struct emu_qp {
     uint64_t rq_head, rq_tail;
     uint32_t epsn;
     bool nak_sent;
-    bool heard; /* a packet came in RTR */
+    bool heard;      /* a packet came in RTR */
     uint64_t msg_va; /* of the WRITE or SEND in progress */
     uint32_t msg_rkey, msg_left;
     uint32_t msg_got;
