@@ -5,6 +5,8 @@
  */
 #include "emu_cost.h"
 
+#include <string.h>
+
 struct emu_cost_row {
     const char *name;
     uint32_t ns;
@@ -25,11 +27,23 @@ static const struct emu_cost_row emu_cost_table[EMU_COST_COUNT] = {
     [EMU_COST_CREATE_QP] = {"create_qp", 60000},
     [EMU_COST_MODIFY_QP] = {"modify_qp", 30000},
     [EMU_COST_EVENT] = {"event", 1000},
+    [EMU_COST_BRAID_PUT] = {"braid_put", 100},
+    [EMU_COST_BRAID_SIGNAL] = {"braid_signal", 80},
+    [EMU_COST_BRAID_PROGRESS] = {"braid_progress", 20},
 };
 
 uint64_t emu_cost_ns(enum emu_cost c)
 {
     return emu_cost_table[c].ns;
+}
+
+uint64_t emu_cost_named(const char *name)
+{
+    for (int i = 0; i < EMU_COST_COUNT; i++) {
+        if (strcmp(emu_cost_table[i].name, name) == 0)
+            return emu_cost_table[i].ns;
+    }
+    return 0;
 }
 
 uint32_t emu_cost_hash(void)

@@ -23,11 +23,16 @@ enum emu_cost {
     EMU_COST_CREATE_QP,
     EMU_COST_MODIFY_QP,
     EMU_COST_EVENT,
+    EMU_COST_BRAID_PUT, /* libbraid's own code, a piece posted or not */
+    EMU_COST_BRAID_SIGNAL,
+    EMU_COST_BRAID_PROGRESS, /* an empty pass */
     EMU_COST_COUNT
 };
 
 /** Nanoseconds of a row. */
 uint64_t emu_cost_ns(enum emu_cost c);
+/** A row by name; 0 where there is none. */
+uint64_t emu_cost_named(const char *name);
 /** A hash over names and values of all rows. */
 uint32_t emu_cost_hash(void);
 

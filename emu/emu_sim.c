@@ -391,7 +391,9 @@ static int emu_sim_port(const struct emu_sim *s, int i, struct emu_sim_port *out
                                  .rx_payload = p->rx_payload,
                                  .wire_tx = p->wire_tx,
                                  .wire_rx = p->wire_rx,
-                                 .lost = p->lost};
+                                 .lost = p->lost,
+                                 .payload_rate = (double)p->rate_bits / 8 * s->fabric.spec.mtu /
+                                                 (s->fabric.spec.mtu + EMU_FRAME_OVERHEAD)};
     snprintf(out->host, sizeof(out->host), "h%d", p->dev->host);
     snprintf(out->port, sizeof(out->port), "%.48s:1", p->dev->ibv.name);
     return 0;
@@ -485,6 +487,8 @@ EMU_EXPORT const struct emu_sim_api *emu_sim_api(uint32_t version)
         .alltoall = emu_boot_alltoall,
         .shift = emu_sim_shift,
         .ctl = emu_sim_ctl,
+        .cost = emu_cost_named,
+        .cost_hash = emu_cost_hash,
     };
 
     return version == EMU_SIM_VERSION ? &api : NULL;

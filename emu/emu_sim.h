@@ -45,6 +45,7 @@ struct emu_sim_port {
     uint64_t tx_payload, rx_payload; /**< payload of WRITE, SEND and READ responses, repeats included */
     uint64_t wire_tx, wire_rx;       /**< everything: headers, ACKs, frame overhead */
     uint64_t lost;                   /**< packets that left this port and were lost */
+    double payload_rate;             /**< payload bytes a second when every packet is full: the ceiling */
 };
 
 /** A PE's program. Its result is 0 or a negative errno. */
@@ -97,6 +98,10 @@ struct emu_sim_api {
      * in why.
      */
     int (*ctl)(const char *command, char *why, size_t why_len);
+    /** A row of the cost table in ns ("braid_put"); 0 for a name it does not have. */
+    uint64_t (*cost)(const char *name);
+    /** The table's hash. */
+    uint32_t (*cost_hash)(void);
 };
 
 /** The table, or NULL for a version this object does not have. Look it up with dlsym(). */

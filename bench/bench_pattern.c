@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_pattern.c - the bytes that are sent: each 8-byte word depends on the seed, the put's number and the word's place,
+ * so that bytes of another lap, another put or another place are found out. Called by the generators.
+ */
+#include "bench_int.h"
+
+#include <string.h>
+
+static uint64_t bench_word(uint64_t base, uint64_t i)
+{
+    uint64_t z = base + i * 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 32)) * 0xd6e8feb86659fd93u;
+    return z ^ (z >> 32);
+}
+
+static uint64_t bench_base(uint64_t seed, uint64_t number)
+{
+    return bench_word(bench_word(seed, 1), number + 1);
+}
+
+void bench_fill(unsigned char *p, size_t len, uint64_t seed, uint64_t number)
+{
+    uint64_t base = bench_base(seed, number), w;
+    size_t i;
+
+    for (i = 0; i + 8 <= len; i += 8) {
+        w = bench_word(base, i);
+        memcpy(p + i, &w, 8);
+    }
+    w = bench_word(base, i);
+    memcpy(p + i, &w, len - i);
+}
+
+uint64_t bench_differences(const unsigned char *p, size_t len, uint64_t seed, uint64_t number)
+{
+    uint64_t base = bench_base(seed, number), wrong = 0;
+
+    for (size_t i = 0; i < len; i += 8) {
+        size_t n = len - i < 8 ? len - i : 8;
+        uint64_t w = bench_word(base, i);
+        unsigned char expected[8];
+
+        memcpy(expected, &w, 8);
+        if (memcmp(p + i, expected, n) == 0)
+            continue;
+        for (size_t k = 0; k < n; k++)
+            wrong += p[i + k] != expected[k];
+    }
+    return wrong;
+}

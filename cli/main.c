@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * main.c - the program `braid`: finds the subcommand, prints help. Next: cli_*.c.
+ */
+#include "cli.h"
+
+#include <braid/braid.h>
+#include <stdio.h>
+#include <string.h>
+
+struct cli_command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help;
+};
+
+static const struct cli_command cli_commands[] = {
+    {"demo", cli_demo, "one put over two ports on an emulated cluster, beside the old ways"},
+    {"options", cli_options, "the settings of libbraid: name, environment variable, default, meaning"},
+};
+
+static void cli_help(FILE *to)
+{
+    fprintf(to, "usage: braid COMMAND [ARGUMENTS]\n\n"
+                "braid lets one process use several RDMA ports at once.\n\ncommands:\n");
+    for (size_t i = 0; i < sizeof(cli_commands) / sizeof(cli_commands[0]); i++)
+        fprintf(to, "  %-10s %s\n", cli_commands[i].name, cli_commands[i].help);
+    fprintf(to, "\n`braid COMMAND --help` tells more; `braid --version` prints the version.\n"
+                "exit status: 0 good, 1 something was found wrong, 2 used wrongly\n\nexample: braid demo --seed 7\n");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        cli_help(stderr);
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        cli_help(stdout);
+        return CLI_GOOD;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("braid %s\n", braid_version());
+        return CLI_GOOD;
+    }
+    for (size_t i = 0; i < sizeof(cli_commands) / sizeof(cli_commands[0]); i++) {
+        if (strcmp(argv[1], cli_commands[i].name) == 0)
+            return cli_commands[i].run(argc - 1, argv + 1);
+    }
+    fprintf(stderr, "braid: seen \"%s\", expected a command: demo, options (see braid --help)\n", argv[1]);
+    return CLI_USAGE;
+}
