@@ -124,6 +124,9 @@ def try_layer(layer, flags, directory, tree):
     if found is None:
         return [f"{layer}: the preprocessor does not take the flags {flags}"]
     problems, refused, accepted = [], [], 0
+    # Beside a single file that may be included lie others that no include folder can hide: the include graph watches those.
+    beside = {os.path.dirname(m) for m in LAYERS[layer]["may"] if m.endswith(".h")}
+    headers = [p for p in headers if os.path.dirname(p) not in beside or p in LAYERS[layer]["may"]]
     mine = {p for p in headers if layer_of(p) == layer or any(p.startswith(m) for m in LAYERS[layer]["may"])}
     known = set().union(*(names[p] for p in mine), set())
     for path in headers:
