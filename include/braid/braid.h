@@ -122,16 +122,16 @@ struct braid_peers {
  * that cannot be connected is left out with one warning.
  *
  * Returns 0; -EINVAL for bad arguments; -EALREADY the second time; -EPROTO for a peer's blob that is truncated,
- * damaged, or of another version (the message names the PE and both versions); -ECONNABORTED where a peer could not take
- * part (the message names it); -ENETUNREACH where no lane to a peer can be had; -ENOMEM; or what the alltoall or a verbs
- * call said. Where one PE fails, all fail: none is left waiting. After a failure only braid_close() is of use.
+ * damaged, or of another version (the message names the PE and both versions); -ECONNABORTED where a peer could not
+ * take part (the message names it); -ENETUNREACH where no lane to a peer can be had; -ENOMEM; or what the alltoall or a
+ * verbs call said. Where one PE fails, all fail: none is left waiting. After a failure only braid_close() is of use.
  */
 int braid_connect(struct braid *b, const struct braid_peers *peers);
 
 /** Rails of the context (at least 1). */
 int braid_rail_count(const struct braid *b);
 
-/** What one rail has carried since braid_open(). Counts payload only: headers, acknowledgements and repeats are not in. */
+/** What one rail has carried since braid_open(). Payload only: headers, acknowledgements and repeats are not in. */
 struct braid_rail_stats {
     char port[64];      /**< "mlx5_0:1" */
     uint64_t rate_bits; /**< line rate in bits a second, as the port reports it */
@@ -214,7 +214,7 @@ struct braid_done {
 int braid_put(struct braid_channel *ch, int pe, struct braid_remote dst, struct braid_local src, size_t len,
               struct braid_done *done);
 
-/** Reads len bytes from a peer. As braid_put(), but takes no part in any order: a get neither waits nor holds others. */
+/** Reads len bytes from a peer. As braid_put(), but outside every order: a get neither waits nor holds others. */
 int braid_get(struct braid_channel *ch, int pe, struct braid_local dst, struct braid_remote src, size_t len,
               struct braid_done *done);
 

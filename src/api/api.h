@@ -194,8 +194,8 @@ void api_op_piece_end(struct api_op *op, int error);
 
 /* ---- api_order.c ------------------------------------------------------------------------------------------------- */
 
-/** Accepts a word op: posts it at once, defers it, or in drain mode blocks until it may go. The request's cookie is filled
- *  in here. 0; -EAGAIN; -ENOTCONN where it can never be in order; or what waiting said. */
+/** Accepts a word op: posts it at once, defers it, or in drain mode blocks until it may go. The request's cookie is
+ *  filled in here. 0; -EAGAIN; -ENOTCONN where it can never be in order; or what waiting said. */
 int api_order_submit(struct api_peer *peer, struct rail_request *request, struct braid_mem *mem,
                      struct braid_done *done);
 

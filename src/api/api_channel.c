@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_channel.c - makes a channel: a queue on each rail, the peers' lanes on them, FIFOs and the pool of ops. After this
- * nothing on the data path allocates. Called by api_peer.c; next: src/rail/rail_conn.c
+ * api_channel.c - makes a channel: a queue on each rail, the peers' lanes on them, FIFOs and the pool of ops. After
+ * this nothing on the data path allocates. Called by api_peer.c; next: src/rail/rail_conn.c
  */
 #include "api.h"
 

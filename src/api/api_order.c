@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_order.c - word ops: posted at once, deferred in the peer's FIFO until plan says so, or, in drain mode, waited for.
+ * api_order.c - word ops: posted at once, deferred in the peer's FIFO until plan says so, or, in drain mode, waited
+ * for.
  * May not decide what must precede what: src/plan/plan_order.c does (docs/ordering.md argues it).
  * Called by api_put.c, api_signal.c and api_progress.c; next: src/rail/rail_lane.c
  */

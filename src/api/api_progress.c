@@ -70,8 +70,9 @@ static void api_request_done(struct braid_channel *ch, const struct rail_event *
         api_lane_dead(lane, event->error, event->status, event->vendor_error);
     } else {
         api_count_done(ch, rail, record);
-        /* An acknowledged write counts as visible here; where a fabric does not promise that, a flush behind the write will
-         * move this count instead of the acknowledgement. A failed one never moves it: what waits for it must fail. */
+        /* An acknowledged write counts as visible here; where a fabric does not promise that, a flush behind the write
+         * will move this count instead of the acknowledgement. A failed one never moves it: what waits for it must
+         * fail. */
         if (record->kind == RAIL_KIND_WRITE)
             peer->counts.visible[lane->index]++;
         ch->recheck = true;

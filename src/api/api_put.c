@@ -169,8 +169,8 @@ int api_transfer_post(const struct api_transfer *t)
         rc = api_post_piece(t, &plan.piece[i], op);
         if (!rc)
             continue;
-        /* There was room, so the lane has failed under our hands. The op is accepted and ends badly: its other pieces may be
-         * on their way, so it cannot be taken back. */
+        /* There was room, so the lane has failed under our hands. The op is accepted and ends badly: its other pieces
+         * may be on their way, so it cannot be taken back. */
         api_lane_dead(peer->lane[plan.piece[i].lane], rc, "post refused", 0);
         api_op_piece_end(op, rc);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * api_quiet.c - fence and quiet.
- * A quiet blocks in turns of the whole progress and ends, well or badly, because every op ends: acknowledged, flushed from
- * a failed lane, or failed in the FIFO. Called by the user; next: api_progress.c
+ * A quiet blocks in turns of the whole progress and ends, well or badly, because every op ends: acknowledged, flushed
+ * from a failed lane, or failed in the FIFO. Called by the user; next: api_progress.c
  */
 #include "api.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crc.c - CRC-32 by a constant table of sixteen, so that there is nothing to initialize. Called by rail's wire format. */
+/* crc.c - CRC-32 by a constant table of sixteen: nothing to initialize. Called by rail's wire format. */
 #include "crc.h"
 
 uint32_t crc_32(uint32_t crc, const void *data, size_t len)

@@ -20,7 +20,7 @@ enum plan_fault {
     PLAN_FAULT_DEFER = 1u << 0 /**< word ops never wait for other lanes */
 };
 
-/* ---- pairing: which rails are joined by lanes --------------------------------------------------------------------- */
+/* ---- pairing: which rails are joined by lanes -------------------------------------------------------------------- */
 
 /** One lane: the local and the remote rail that it joins. */
 struct plan_pair {
@@ -37,18 +37,18 @@ struct plan_pair_in {
 
 /**
  * Pairs rails so that every port of both sides is used: max(n, m) lanes, lane k joins local k % n with remote k % m, so
- * that the peer, who swaps n and m, gets the same lanes in the same order. Lanes whose rails do not reach each other are
- * left out; *left_out says how many. Returns the number of lanes, 0 where there is none, or -EINVAL.
+ * that the peer, who swaps n and m, gets the same lanes in the same order. Lanes whose rails do not reach each other
+ * are left out; *left_out says how many. Returns the number of lanes, 0 where there is none, or -EINVAL.
  */
 int plan_pair(const struct plan_pair_in *in, struct plan_pair out[PLAN_MAX_LANES], unsigned *left_out);
 
 /** The MTU that both ends of a lane can carry: the lower of the two, bytes. */
 uint32_t plan_pair_mtu(uint32_t local_mtu, uint32_t remote_mtu);
 
-/** The home rail of a PE with so many rails (>= 1): spread by PE number, as PEs that share ports have neighbouring ones. */
+/** The home rail of a PE with so many rails (>= 1): spread by PE number, since PEs that share ports are neighbours. */
 unsigned plan_home(unsigned pe, unsigned rails);
 
-/* ---- striping: how a put or get is cut ---------------------------------------------------------------------------- */
+/* ---- striping: how a put or get is cut --------------------------------------------------------------------------- */
 
 enum plan_class {
     PLAN_CLASS_WORD,   /**< at most PLAN_WORD_MAX bytes, or an atomic: home lane, ordered */
@@ -96,7 +96,7 @@ enum plan_class plan_stripe_class(uint64_t len, uint64_t stripe_min);
  */
 int plan_stripe(const struct plan_stripe_in *in, struct plan_stripe *out);
 
-/* ---- order: when a word op may be posted -------------------------------------------------------------------------- */
+/* ---- order: when a word op may be posted ------------------------------------------------------------------------- */
 
 /**
  * Writes per lane of one peer and channel, in posting order. `visible` is the number of first writes known to be in the

@@ -115,7 +115,7 @@ int rail_open(struct verbs *v, const struct log *log, const char *dev, uint8_t p
 /** Its queues must be closed. NULL is allowed. */
 void rail_close(struct rail *rail);
 
-/** Makes a queue for up to `lanes` lanes. 0, -E2BIG where the device's CQ is too small (logged), or a negative errno. */
+/** Makes a queue for up to `lanes` lanes. 0, -E2BIG where the device's CQ is too small, or a negative errno; logs. */
 int rail_queue_open(struct rail *rail, uint32_t lanes, struct rail_queue *out) ATTR_CHECK_RESULT;
 
 /** Closes a queue and every lane on it. A zeroed one is allowed. */
@@ -123,8 +123,8 @@ void rail_queue_close(struct rail_queue *queue);
 
 /* ---- rail_conn.c ------------------------------------------------------------------------------------------------- */
 
-/** Makes a lane on a queue: a fresh QP in INIT with its receives posted; start_psn should be random. The lane belongs to
- *  the queue, which closes it. 0, -ENOSPC where the queue is full, or a negative errno; logs. */
+/** Makes a lane on a queue: a fresh QP in INIT with its receives posted; start_psn should be random. The lane belongs
+ *  to the queue, which closes it. 0, -ENOSPC where the queue is full, or a negative errno; logs. */
 int rail_lane_open(struct rail_queue *queue, uint32_t start_psn, struct rail_lane **out) ATTR_CHECK_RESULT;
 
 /** This end, to be told to the peer. */
@@ -164,7 +164,7 @@ bool rail_lane_room(const struct rail_lane *lane, enum rail_class klass, enum ra
  *  verbs call said: then nothing was posted and the lane is stopped (logged). */
 int rail_lane_post(struct rail_lane *lane, const struct rail_request *request) ATTR_CHECK_RESULT;
 
-/** Sends what the mailbox has due, as far as credits and slots allow. Number of messages sent, or as rail_lane_post(). */
+/** Sends what the mailbox has due, as far as credits and slots allow. Their number, or as rail_lane_post(). */
 int rail_lane_pump_mail(struct rail_lane *lane);
 
 /* ---- rail_poll.c ------------------------------------------------------------------------------------------------- */

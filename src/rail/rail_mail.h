@@ -7,9 +7,9 @@
  *   ECHO, ECHO_REPLY: u64 nonce.  CREDIT: nothing.  REJECT: u8 the version that the sender speaks.
  *
  * Credits. Each end keeps RAIL_MAIL_DEPTH receives posted and says in every message how many it has consumed since the
- * lane came up. A message may go while fewer than RAIL_MAIL_DEPTH - 1 are unconsumed; the last place is kept for a CREDIT,
- * which is sent when half the depth has been consumed and not yet said. So a message always finds a receive, and two
- * ends that fill each other's windows cannot block: a CREDIT that uses the last place reports at least half a window,
+ * lane came up. A message may go while fewer than RAIL_MAIL_DEPTH - 1 are unconsumed; the last place is kept for a
+ * CREDIT, which is sent when half the depth has been consumed and not yet said. So a message always finds a receive,
+ * and two ends that fill each other's windows cannot block: a CREDIT that uses the last place reports at least half a window,
  * and the peer's can only be used up after that report has arrived.
  *
  * This file is the state machine and the parser, without any verbs: rail_lane.c posts what it says.
@@ -67,7 +67,7 @@ int rail_mail_receive(struct rail_mail *mail, const void *bytes, size_t len, str
 /** Asks for an echo. -EBUSY while the last one has not been sent. */
 int rail_mail_ask_echo(struct rail_mail *mail, uint64_t nonce);
 
-/** The next message to send, if one is due and its credit is there: true and the message, which is then counted as sent. */
+/** The next message to send: true and the message, then counted as sent, if one is due and its credit is there. */
 bool rail_mail_next(struct rail_mail *mail, struct rail_mail_msg *out);
 
 #endif

@@ -78,8 +78,8 @@ void rail_wire_pack_lanes(const struct rail_wire_lanes *in, uint8_t out[RAIL_WIR
 void rail_wire_pack_status(const struct rail_wire_status *in, uint8_t out[RAIL_WIRE_BYTES]);
 
 /*
- * Unpacking: 0, or -EPROTO with the reason in why (what was seen, what was expected). Where head.error is not 0, the rest
- * of out is zero. out is untouched on failure. Any thread.
+ * Unpacking: 0, or -EPROTO with the reason in why (what was seen, what was expected). Where head.error is not 0, the
+ * rest of out is zero. out is untouched on failure. Any thread.
  */
 int rail_wire_unpack_rails(const void *bytes, size_t len, struct rail_wire_rails *out, char why[RAIL_WIRE_WHY]);
 int rail_wire_unpack_lanes(const void *bytes, size_t len, struct rail_wire_lanes *out, char why[RAIL_WIRE_WHY]);

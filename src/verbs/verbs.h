@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * verbs.h - braid's own words for devices, ports, memory, queues and QPs. No libibverbs type leaks from here, and its
- * three error conventions (errno returned, -1 and errno, NULL and errno) end behind these functions: every int is 0 or a
- * count, or a negative errno.
+ * three error conventions (errno returned, -1 and errno, NULL and errno) end behind these functions: every int is 0 or
+ * a count, or a negative errno.
  *
  * The library is opened at run time and its functions are looked up by versioned name, so nothing links libibverbs.
  */
@@ -19,16 +19,16 @@ struct verbs_qp;  /**< an RC QP with a send and a receive queue on one CQ */
 
 #define VERBS_NAME_SIZE 64
 
-/* ---- verbs_load.c ---------------------------------------------------------------------------------------------------- */
+/* ---- verbs_load.c ------------------------------------------------------------------------------------------------ */
 
 /** Opens libibverbs.so.1, the one already in the process where there is one. log must outlive it. 0, -ELIBACC with a
  *  message where it or a needed function is missing, or -ENOMEM. Any thread. */
 int verbs_load(const struct log *log, struct verbs **out) ATTR_CHECK_RESULT;
 
-/** Ends the use of the library, which itself stays in the process (providers do not survive unloading). NULL allowed. */
+/** Ends the use of the library, which itself stays in the process: providers do not survive unloading. NULL allowed. */
 void verbs_unload(struct verbs *v);
 
-/* ---- verbs_dev.c ----------------------------------------------------------------------------------------------------- */
+/* ---- verbs_dev.c ------------------------------------------------------------------------------------------------- */
 
 /** Writes the names of the host's RDMA devices, comma-separated, cut at size; "none" where there is none. Returns their
  *  number or a negative errno. */
@@ -89,7 +89,7 @@ struct verbs_event {
 /** Takes the next event without blocking. 1 and an event, 0 where there is none, or a negative errno. */
 int verbs_event_next(struct verbs_dev *dev, struct verbs_event *out);
 
-/* ---- verbs_obj.c ----------------------------------------------------------------------------------------------------- */
+/* ---- verbs_obj.c ------------------------------------------------------------------------------------------------- */
 
 /**
  * Registers memory for local use and remote read, write and atomics. iova is the address by which keys name its first
@@ -152,7 +152,7 @@ int verbs_qp_to_rts(struct verbs_qp *qp, const struct verbs_path *path) ATTR_CHE
 /** Any state to ERR: what is queued ends as flushed. 0 or a negative errno. */
 int verbs_qp_to_err(struct verbs_qp *qp);
 
-/* ---- verbs_io.c ------------------------------------------------------------------------------------------------------ */
+/* ---- verbs_io.c -------------------------------------------------------------------------------------------------- */
 
 enum verbs_op { VERBS_OP_WRITE, VERBS_OP_READ, VERBS_OP_FETCH_ADD, VERBS_OP_COMPARE_SWAP, VERBS_OP_SEND };
 
