@@ -142,6 +142,7 @@ static int api_plan_transfer(const struct api_transfer *t, struct plan_stripe *p
         .stripe_min = o->stripe_min,
         .piece_min = o->piece_min,
         .lanes = peer->lane_count,
+        .home = peer->home,
         .lane = lanes,
     };
     return plan_stripe(&in, plan);

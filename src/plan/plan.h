@@ -71,6 +71,8 @@ struct plan_stripe_in {
     uint64_t stripe_min; /**< smallest len that is cut */
     uint64_t piece_min;  /**< smallest piece */
     unsigned lanes;      /**< 1..PLAN_MAX_LANES */
+    unsigned home;       /**< lane of word ops: gets a whole transfer that no lane would carry sooner, since the signal
+                              behind it then need not wait; >= lanes: none */
     const struct plan_lane *lane;
 };
 

@@ -25,7 +25,7 @@ static bool plan_stripe_better(const struct plan_lane *a, const struct plan_lane
 
 static void plan_stripe_whole(const struct plan_stripe_in *in, struct plan_stripe *out)
 {
-    unsigned best = PLAN_MAX_LANES;
+    unsigned best = in->home < in->lanes && in->lane[in->home].live ? in->home : PLAN_MAX_LANES;
     for (unsigned k = 0; k < in->lanes; k++) {
         if (in->lane[k].live && (best == PLAN_MAX_LANES || plan_stripe_better(&in->lane[k], &in->lane[best])))
             best = k;

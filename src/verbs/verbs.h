@@ -100,7 +100,9 @@ int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, s
 /** NULL is allowed. */
 void verbs_mr_dereg(struct verbs_mr *mr);
 
+/** The key for local use. */
 uint32_t verbs_mr_lkey(const struct verbs_mr *mr);
+/** The key for remote use. */
 uint32_t verbs_mr_rkey(const struct verbs_mr *mr);
 
 /** Makes a CQ of at least so many entries. 0 or a negative errno. */
@@ -121,6 +123,7 @@ int verbs_qp_create(struct verbs_dev *dev, struct verbs_cq *cq, const struct ver
 /** NULL is allowed. */
 void verbs_qp_destroy(struct verbs_qp *qp);
 
+/** Its QPN, 24 bits. */
 uint32_t verbs_qp_number(const struct verbs_qp *qp);
 
 /** How a QP reaches its remote end. */
