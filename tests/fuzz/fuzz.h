@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /** The target. Always 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -21,6 +22,12 @@ static inline void fuzz_must(int holds, const char *property)
         fprintf(stderr, "fuzz: does not hold: %s\n", property);
         abort();
     }
+}
+
+/** Whether two objects hold the same bytes, padding included: for outputs that must not have been touched. */
+static inline int fuzz_same(const void *a, const void *b, size_t size)
+{
+    return memcmp(a, b, size) == 0;
 }
 
 /** Bytes of the input, taken one by one; zeros past the end. */

@@ -78,7 +78,7 @@ static void listen_to(struct fuzz_bytes *bytes)
 {
     struct rail_mail end = {0};
     while (bytes->left > 0) {
-        uint8_t message[RAIL_MAIL_BYTES];
+        uint8_t message[RAIL_MAIL_BYTES] = {0};
         struct rail_mail_msg msg, reply;
         size_t len = fuzz_take(bytes, 1) % (RAIL_MAIL_BYTES + 1);
         for (size_t i = 0; i < len; i++)
@@ -86,11 +86,12 @@ static void listen_to(struct fuzz_bytes *bytes)
         uint8_t *exact = malloc(len ? len : 1);
         fuzz_must(exact != NULL, "memory");
         memcpy(exact, message, len);
-        struct rail_mail before = end;
+        struct rail_mail before;
+        memcpy(&before, &end, sizeof end);
         int rc = rail_mail_receive(&end, exact, len, &msg);
         free(exact);
         if (rc == -EPROTO) {
-            fuzz_must(memcmp(&before, &end, sizeof end) == 0, "a malformed message changes nothing");
+            fuzz_must(fuzz_same(&before, &end, sizeof end), "a malformed message changes nothing");
             return;
         }
         while (rail_mail_next(&end, &reply))

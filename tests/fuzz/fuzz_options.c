@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cut_lines(text, lines, 32);
 
     memset(&options, 0x5a, sizeof options);
-    before = options;
+    memcpy(&before, &options, sizeof options);
     if (options_parse(lines, &log, &options) == 0) {
         fuzz_must(memchr(options.ports, '\0', sizeof options.ports) != NULL, "ports is a string");
         int rc = portlist_parse(options.ports, &log, &ports);
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_must(rc == 0 || logged > 0, "a refusal is logged");
     } else {
         fuzz_must(logged > 0, "a refusal is logged");
-        fuzz_must(memcmp(&options, &before, sizeof options) == 0, "a refusal leaves the output as it was");
+        fuzz_must(fuzz_same(&options, &before, sizeof options), "a refusal leaves the output as it was");
     }
     free(text);
     return 0;

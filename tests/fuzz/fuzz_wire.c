@@ -34,16 +34,16 @@ static void seal(uint8_t *bytes, unsigned kind, size_t len)
 static void refused(const char *why, const void *out, const void *before, size_t size)
 {
     fuzz_must(why[0] != '\0' && memchr(why, '\0', RAIL_WIRE_WHY) != NULL, "a refusal has a reason");
-    fuzz_must(memcmp(out, before, size) == 0, "a refusal leaves the output as it was");
+    fuzz_must(fuzz_same(out, before, size), "a refusal leaves the output as it was");
 }
 
 static void try_rails(const uint8_t *bytes, size_t len)
 {
     struct rail_wire_rails out, before, again;
-    uint8_t packed[RAIL_WIRE_BYTES];
+    uint8_t packed[RAIL_WIRE_BYTES], repacked[RAIL_WIRE_BYTES];
     char why[RAIL_WIRE_WHY] = "";
     memset(&out, 0x5a, sizeof out);
-    before = out;
+    memcpy(&before, &out, sizeof out);
     if (rail_wire_unpack_rails(bytes, len, &out, why) != 0) {
         refused(why, &out, &before, sizeof out);
         return;
@@ -52,16 +52,17 @@ static void try_rails(const uint8_t *bytes, size_t len)
               "rails in range");
     rail_wire_pack_rails(&out, packed);
     fuzz_must(rail_wire_unpack_rails(packed, sizeof packed, &again, why) == 0, "what is packed unpacks");
-    fuzz_must(memcmp(&again, &out, sizeof out) == 0, "to the same");
+    rail_wire_pack_rails(&again, repacked);
+    fuzz_must(fuzz_same(packed, repacked, sizeof packed), "to the same");
 }
 
 static void try_lanes(const uint8_t *bytes, size_t len)
 {
     struct rail_wire_lanes out, before, again;
-    uint8_t packed[RAIL_WIRE_BYTES];
+    uint8_t packed[RAIL_WIRE_BYTES], repacked[RAIL_WIRE_BYTES];
     char why[RAIL_WIRE_WHY] = "";
     memset(&out, 0x5a, sizeof out);
-    before = out;
+    memcpy(&before, &out, sizeof out);
     if (rail_wire_unpack_lanes(bytes, len, &out, why) != 0) {
         refused(why, &out, &before, sizeof out);
         return;
@@ -71,16 +72,17 @@ static void try_lanes(const uint8_t *bytes, size_t len)
         return;
     rail_wire_pack_lanes(&out, packed);
     fuzz_must(rail_wire_unpack_lanes(packed, sizeof packed, &again, why) == 0, "what is packed unpacks");
-    fuzz_must(memcmp(&again, &out, sizeof out) == 0, "to the same");
+    rail_wire_pack_lanes(&again, repacked);
+    fuzz_must(fuzz_same(packed, repacked, sizeof packed), "to the same");
 }
 
 static void try_status(const uint8_t *bytes, size_t len)
 {
     struct rail_wire_status out, before, again;
-    uint8_t packed[RAIL_WIRE_BYTES];
+    uint8_t packed[RAIL_WIRE_BYTES], repacked[RAIL_WIRE_BYTES];
     char why[RAIL_WIRE_WHY] = "";
     memset(&out, 0x5a, sizeof out);
-    before = out;
+    memcpy(&before, &out, sizeof out);
     if (rail_wire_unpack_status(bytes, len, &out, why) != 0) {
         refused(why, &out, &before, sizeof out);
         return;
@@ -91,17 +93,18 @@ static void try_status(const uint8_t *bytes, size_t len)
         return;
     rail_wire_pack_status(&out, packed);
     fuzz_must(rail_wire_unpack_status(packed, sizeof packed, &again, why) == 0, "what is packed unpacks");
-    fuzz_must(memcmp(&again, &out, sizeof out) == 0, "to the same");
+    rail_wire_pack_status(&again, repacked);
+    fuzz_must(fuzz_same(packed, repacked, sizeof packed), "to the same");
 }
 
 static void try_key(const uint8_t *bytes, size_t len)
 {
     struct rail_wire_key out, before, again;
     struct rail_wire_view view;
-    uint8_t packed[RAIL_WIRE_KEY_BYTES];
+    uint8_t packed[RAIL_WIRE_KEY_BYTES], repacked[RAIL_WIRE_KEY_BYTES];
     char why[RAIL_WIRE_WHY] = "";
     memset(&out, 0x5a, sizeof out);
-    before = out;
+    memcpy(&before, &out, sizeof out);
     if (len >= RAIL_WIRE_KEY_BYTES && rail_wire_view_key(bytes, &view) == 0) {
         fuzz_must(view.rails <= RAIL_WIRE_RAILS, "a view names no rail that is not there");
         for (unsigned rail = 0; rail < view.rails; rail++)
@@ -115,7 +118,8 @@ static void try_key(const uint8_t *bytes, size_t len)
     fuzz_must(out.len > 0 && out.addr + out.len > out.addr, "a range that does not wrap");
     rail_wire_pack_key(&out, packed);
     fuzz_must(rail_wire_unpack_key(packed, sizeof packed, &again, why) == 0, "what is packed unpacks");
-    fuzz_must(memcmp(&again, &out, sizeof out) == 0, "to the same");
+    rail_wire_pack_key(&again, repacked);
+    fuzz_must(fuzz_same(packed, repacked, sizeof packed), "to the same");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
