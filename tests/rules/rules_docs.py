@@ -168,7 +168,11 @@ def check_program(tap, braid):
         status, output = rules.run([braid, command, "--help"])
         if status != 0 or "xample" not in output:
             problems.append(f"braid {command} --help: status {status}, {len(output)} bytes, needs status 0 and an example")
-        if command not in own and f".It Cm {command}\n" not in page:
+        if command in own:
+            text = rules.read(f"man/braid-{command}.1")
+            problems += [f"braid-{command}(1): option {o} is missing" for o in sorted(set(re.findall(r"--[a-z][\w-]*", output)))
+                         if f".It Fl {o[1:]}" not in text and o != "--help"]
+        elif f".It Cm {command}\n" not in page:
             problems.append(f"braid {command}: neither a page of its own nor an entry in braid(1)")
     tap.check("every subcommand has --help with an example, and a manual page", problems)
     if not os.path.exists(braid):
