@@ -51,12 +51,14 @@ static int bench_pe_open(struct bench_pe *p)
 {
     p->data_len = p->run->slots * p->run->spec->size;
     p->data_len = (p->data_len + 63) / 64 * 64; /* the tail word behind it is aligned */
-    p->mem_len = p->data_len + 64;
-    p->mem = calloc(1, p->mem_len);
+    p->mem_len = (p->data_len + 64 + 4095) / 4096 * 4096;
+    /* Whole pages: cuts follow addresses, and a run must not depend on where malloc put things. */
+    p->mem = aligned_alloc(4096, p->mem_len);
     p->remote = calloc((size_t)p->n_pes, sizeof(*p->remote));
     p->key = calloc((size_t)p->n_pes, sizeof(*p->key));
     if (!p->mem || !p->remote || !p->key)
         return -ENOMEM;
+    memset(p->mem, 0, p->mem_len);
     p->transport = &bench_braid;
     return bench_braid_open(p, &p->transport_self);
 }

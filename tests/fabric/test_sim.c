@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_sim.c - virtual time itself: fabric strings, sleeping and waking, collectives, deadlocks explained, limits. No
+ * libbraid, no verbs: what a program in the simulator may rely on.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fabric.h"
+
+static char why[2048];
+
+static int run_on(const char *spec, emu_sim_main_fn fn, void *arg, enum emu_sim_vehicle vehicle, uint64_t limit)
+{
+    struct emu_sim_options o = {sizeof(o), spec, 7, vehicle, limit};
+    struct emu_sim *sim;
+    int rc;
+
+    assert_int_equal(fabric_emu()->open(&o, &sim, why, sizeof(why)), 0);
+    rc = fabric_emu()->run(sim, fn, arg, why, sizeof(why));
+    fabric_emu()->close(sim);
+    return rc;
+}
+
+/* ---- fabric strings ------------------------------------------------------------------------------------------------ */
+
+static void bad_spec(const char *spec, const char *expected)
+{
+    struct emu_sim_options o = {sizeof(o), spec, 1, EMU_SIM_COROUTINES, 0};
+    struct emu_sim *sim = (struct emu_sim *)(void *)why;
+
+    why[0] = '\0';
+    assert_int_equal(fabric_emu()->open(&o, &sim, why, sizeof(why)), -EINVAL);
+    assert_ptr_equal(sim, why); /* outputs are untouched on failure */
+    if (!strstr(why, expected))
+        fail_msg("\"%s\": seen \"%s\", expected \"%s\" in it", spec, why, expected);
+}
+
+static void bad_specs_are_explained(void **state)
+{
+    (void)state;
+    bad_spec("nodes=0", "expected a whole number from 1 to 64");
+    bad_spec("nodes=2x", "seen \"2x\"");
+    bad_spec("nodes=2,prots=2", "at character 9: seen \"prots\"");
+    bad_spec("nodes=2,ports", "expected KEY=VALUE");
+    bad_spec("nodes=", "nodes");
+    bad_spec("rate=200", "rate");
+    bad_spec("rate=200X", "expected a number with its unit");
+    bad_spec("rate=nan", "rate");
+    bad_spec("rate=-1G", "rate");
+    bad_spec("rate=1e999G", "rate");
+    bad_spec("ports=1,rate=1G:2G", "at most one a port");
+    bad_spec("latency=5", "latency");
+    bad_spec("latency=5m", "latency");
+    bad_spec("loss=1.5", "expected 0 to 1");
+    bad_spec("mtu=1500", "expected 256, 512, 1024, 2048 or 4096");
+    bad_spec("cpu=maybe", "expected on or off");
+    bad_spec("at=2ms", "expected TIME:");
+    bad_spec("at=2ms:down:h0/mlx5_9:1", "expected hosts below h2");
+    bad_spec("at=2ms:slow:h0/mlx5_0:1", "expected one behind the port");
+    bad_spec("at=2ms:melt:h0/mlx5_0:1", "expected down, up, slow");
+    bad_spec("at=2ms:down:mlx5_0", "at");
+    bad_spec("/no/such/file", "name of a file");
+    bad_spec("nodes=99999999999999999999", "nodes");
+}
+
+static void a_printed_spec_reads_back(void **state)
+{
+    static const char *const specs[] = {
+        "", "nodes=3,gpus=2,ports=2,rate=400G:100G,latency=1.3us,jitter=700ns,loss=0.1,mtu=1024",
+        "cpu=off,at=1ms:down:h1/mlx5_0:1,at=2ms:slow:h0/mlx5_1:1:0.3,at=3us:delay:h0/mlx5_0:1:5us"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
+        struct emu_sim_options o = {sizeof(o), specs[i], 1, EMU_SIM_COROUTINES, 0};
+        struct emu_sim *a, *b;
+        char printed[1024];
+
+        assert_int_equal(fabric_emu()->open(&o, &a, why, sizeof(why)), 0);
+        snprintf(printed, sizeof(printed), "%s", fabric_emu()->fabric(a));
+        o.fabric = printed;
+        assert_int_equal(fabric_emu()->open(&o, &b, why, sizeof(why)), 0);
+        assert_string_equal(printed, fabric_emu()->fabric(b));
+        fabric_emu()->close(a);
+        fabric_emu()->close(b);
+    }
+}
+
+/* ---- time ---------------------------------------------------------------------------------------------------------- */
+
+static int pe_times(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+    uint64_t t = emu->now();
+
+    if (emu->pe() != pe)
+        return -EPROTO;
+    emu->charge(1000 * (uint64_t)(pe + 1));
+    if (emu->now() != t + 1000 * (uint64_t)(pe + 1))
+        return -ERANGE;
+    t = emu->now();
+    emu->wait(t + 500); /* nothing happened so far: it sleeps */
+    if (emu->now() != t + 500)
+        return -ETIME;
+    if (emu->barrier())
+        return -ECANCELED;
+    t = emu->now();
+    emu->wait(UINT64_MAX); /* the barrier's end is something that happened: a program must get to look first */
+    return emu->now() == t ? 0 : -EILSEQ;
+}
+
+static void time_is_exact(void **state)
+{
+    (void)state;
+    for (int v = EMU_SIM_COROUTINES; v <= EMU_SIM_THREADS; v++)
+        assert_int_equal(run_on("nodes=4", pe_times, (void *)(uintptr_t)fabric_emu(), (enum emu_sim_vehicle)v, 0), 0);
+}
+
+static int pe_exchange(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+    int send[4], recv[4];
+
+    for (int i = 0; i < 4; i++)
+        send[i] = pe * 10 + i;
+    for (int round = 0; round < 3; round++) {
+        int rc = emu->alltoall(send, recv, sizeof(int));
+
+        for (int i = 0; rc == 0 && i < 4; i++)
+            rc = recv[i] == i * 10 + pe ? 0 : -EPROTO;
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int pe_disagrees(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+    char send[64] = {0}, recv[64];
+
+    return emu->alltoall(send, recv, pe == 2 ? 8 : 4) == -EINVAL ? 0 : -EPROTO;
+}
+
+static void collectives_work(void **state)
+{
+    void *emu = (void *)(uintptr_t)fabric_emu();
+
+    (void)state;
+    for (int v = EMU_SIM_COROUTINES; v <= EMU_SIM_THREADS; v++) {
+        assert_int_equal(run_on("nodes=2,gpus=2", pe_exchange, emu, (enum emu_sim_vehicle)v, 0), 0);
+        assert_int_equal(run_on("nodes=2,gpus=2", pe_disagrees, emu, (enum emu_sim_vehicle)v, 0), 0);
+    }
+}
+
+/* ---- runs that go wrong ------------------------------------------------------------------------------------------------- */
+
+static int pe_stuck(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+
+    if (pe == 1)
+        return 0;
+    return emu->barrier() == -ECANCELED ? -ECANCELED : -EPROTO;
+}
+
+static void a_deadlock_is_explained(void **state)
+{
+    (void)state;
+    for (int v = EMU_SIM_COROUTINES; v <= EMU_SIM_THREADS; v++) {
+        assert_int_equal(run_on("nodes=3", pe_stuck, (void *)(uintptr_t)fabric_emu(), (enum emu_sim_vehicle)v, 0),
+                         -EDEADLK);
+        assert_non_null(strstr(why, "seed 7"));
+        assert_non_null(strstr(why, "PE 0 (h0) sleeps in barrier"));
+        assert_non_null(strstr(why, "PE 1 has returned 0"));
+        assert_non_null(strstr(why, "PE 2 (h2) sleeps in barrier"));
+    }
+}
+
+static int pe_for_ever(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+    int rc = 0;
+
+    (void)pe;
+    while (rc == 0)
+        rc = emu->wait(emu->now() + 1000);
+    return rc;
+}
+
+static void a_limit_ends_a_run(void **state)
+{
+    (void)state;
+    assert_int_equal(run_on("nodes=2", pe_for_ever, (void *)(uintptr_t)fabric_emu(), EMU_SIM_COROUTINES, 1000000),
+                     -ETIME);
+    assert_non_null(strstr(why, "given up at 1000.000 us"));
+}
+
+static int pe_ignores(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+
+    while (pe >= 0) /* a program that does not look at results */
+        emu->wait(UINT64_MAX);
+    return 0;
+}
+
+static void a_program_that_never_ends_is_left_behind(void **state)
+{
+    (void)state;
+    assert_int_equal(run_on("nodes=1", pe_ignores, (void *)(uintptr_t)fabric_emu(), EMU_SIM_COROUTINES, 0), -EDEADLK);
+}
+
+static int pe_fails(void *arg, int pe)
+{
+    (void)arg;
+    return pe == 1 ? -EIO : 0;
+}
+
+static void a_failure_is_handed_out(void **state)
+{
+    (void)state;
+    assert_int_equal(run_on("nodes=2", pe_fails, NULL, EMU_SIM_COROUTINES, 0), -EIO);
+}
+
+/* ---- ports ------------------------------------------------------------------------------------------------------------- */
+
+static int pe_commands(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+    static const char *const bad[] = {"",
+                                      "port",
+                                      "port h0/mlx5_0:1",
+                                      "port h0/mlx5_0:1 sideways",
+                                      "port h9/mlx5_0:1 down",
+                                      "port h0/mlx5_0:2 down",
+                                      "port h0/mlx5_0:1 slow",
+                                      "port h0/mlx5_0:1 down 3",
+                                      "port h0/mlx5_0:1 loss 2",
+                                      "ports h0/mlx5_0:1 down"};
+    char text[256];
+
+    if (pe != 0)
+        return 0;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        text[0] = '\0';
+        if (emu->ctl(bad[i], text, sizeof(text)) != -EINVAL || !strstr(text, "expected"))
+            return -EPROTO - (int)i;
+    }
+    if (emu->ctl("port h0/mlx5_0:1 down", text, sizeof(text)) || emu->ctl("port h0/mlx5_0:1 up", text, sizeof(text)))
+        return -EINVAL;
+    return emu->ctl("port h1/mlx5_1:1 slow 0.5", text, sizeof(text));
+}
+
+static void port_commands_are_checked(void **state)
+{
+    (void)state;
+    assert_int_equal(run_on("nodes=2", pe_commands, (void *)(uintptr_t)fabric_emu(), EMU_SIM_COROUTINES, 0), 0);
+}
+
+static void ports_are_named_by_gpu(void **state)
+{
+    struct emu_sim_options o = {sizeof(o), "nodes=2,gpus=2,ports=2", 1, EMU_SIM_COROUTINES, 0};
+    struct emu_sim_port port;
+    struct emu_sim *sim;
+    char ports[64];
+
+    (void)state;
+    assert_int_equal(fabric_emu()->open(&o, &sim, why, sizeof(why)), 0);
+    assert_int_equal(fabric_emu()->pe_count(sim), 4);
+    assert_int_equal(fabric_emu()->pe_ports(sim, 3, ports, sizeof(ports)), 0);
+    assert_string_equal(ports, "mlx5_2:1,mlx5_3:1");
+    assert_int_equal(fabric_emu()->pe_ports(sim, 3, ports, 12), -ENOSPC);
+    assert_int_equal(fabric_emu()->pe_ports(sim, 4, ports, sizeof(ports)), -EINVAL);
+    assert_int_equal(fabric_emu()->port(sim, 7, &port), 0);
+    assert_string_equal(port.host, "h1");
+    assert_string_equal(port.port, "mlx5_3:1");
+    assert_int_equal(fabric_emu()->port(sim, 8, &port), -ENOENT);
+    fabric_emu()->close(sim);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_specs_are_explained),
+        cmocka_unit_test(a_printed_spec_reads_back),
+        cmocka_unit_test(time_is_exact),
+        cmocka_unit_test(collectives_work),
+        cmocka_unit_test(a_deadlock_is_explained),
+        cmocka_unit_test(a_limit_ends_a_run),
+        cmocka_unit_test(a_failure_is_handed_out),
+        cmocka_unit_test(a_program_that_never_ends_is_left_behind),
+        cmocka_unit_test(port_commands_are_checked),
+        cmocka_unit_test(ports_are_named_by_gpu),
+    };
+
+    return cmocka_run_group_tests_name("sim", tests, NULL, NULL);
+}
