@@ -79,6 +79,7 @@ static void emu_sim_timer(void *obj, uint64_t sleep_no)
 void emu_sim_wake(struct emu_pe *pe)
 {
     pe->owner.changes++;
+    pe->happened++;
     if (pe->state != EMU_PE_SLEEPING)
         return;
     pe->state = EMU_PE_READY;
@@ -441,13 +442,13 @@ static int emu_sim_wait(uint64_t deadline)
         emu_sim_after_cancel(pe);
         return -ECANCELED;
     }
-    /* What came since the last wait() may not have been looked at yet: only a second look in vain may sleep. And a
-     * program that waits with a deadline of its own must not be put to sleep without one by a poll in between. */
-    if (pe->owner.changes == pe->wait_seen && deadline > pe->sim->now)
+    /* What came since the last wait() may not have been looked at yet. And a program that waits with a deadline of its
+     * own must not be put to sleep without one by a poll in between: whatever wait() does, the next poll is no second. */
+    if (pe->happened == pe->wait_seen && deadline > pe->sim->now)
         rc = emu_sim_sleep(pe, deadline, "wait");
     else
         pe->owner.changes++;
-    pe->wait_seen = pe->owner.changes;
+    pe->wait_seen = pe->happened;
     return rc;
 }
 

@@ -20,7 +20,8 @@ struct emu_pe {
     enum emu_pe_state state;
     uint64_t sleep_no;  /* timers of an earlier sleep are void */
     uint64_t slept_at;  /* for the explanation */
-    uint64_t wait_seen; /* owner.changes when wait() last returned */
+    uint64_t happened;  /* what others did to this PE; its own calls do not count */
+    uint64_t wait_seen; /* happened when wait() last returned */
     uint64_t after_cancel;
     const char *sleeps_in;
     int rc;
