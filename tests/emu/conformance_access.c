@@ -129,6 +129,9 @@ static void zero_length_unchecked(struct check *c, long opcode)
     pair_check(&p);
 }
 
+/* What the request behind four READs does wrong. */
+enum behind { BEHIND_KEY, BEHIND_RNR, BEHIND_LOCAL };
+
 /* Requests with memory of one's own that may not be used. */
 enum local_defect { L_KEY, L_OTHER_PD, L_BEHIND, L_READ_ONLY };
 
@@ -171,6 +174,37 @@ static void recv_bad_key(struct check *c, long arg)
     check_equal(c, "ibv_post_send", pair_post(&p, A, &(struct op){.id = 1, .opcode = IBV_WR_SEND, .len = 4096}), 0);
     check_wc(c, p.s[B].rcq, 2, IBV_WC_LOC_PROT_ERR);
     check_wc(c, p.s[A].scq, 1, IBV_WC_REM_OP_ERR);
+    pair_check(&p);
+}
+
+/* What was asked for before the offence is answered before it (IBA 9.7.5.1: responses in order): an error is no haste. */
+static void refused_behind_reads(struct check *c, long defect)
+{
+    struct pair_options o = pair_defaults();
+    struct pair p;
+    o.rnr_retry = 0;
+    if (!pair_start(c, &p, &o))
+        return;
+    for (uint64_t i = 1; i <= 4; i++) {
+        struct op read = {.id = i, .opcode = IBV_WR_RDMA_READ, .local = i * 40000, .remote = i * 1000, .len = 32768};
+        pair_want(&p, A, read.local, B, read.remote, read.len);
+        check_equal(c, "ibv_post_send", pair_post(&p, A, &read), 0);
+    }
+    struct op bad = {.id = 5, .opcode = IBV_WR_RDMA_WRITE, .len = 64};
+    enum ibv_wc_status status = IBV_WC_REM_ACCESS_ERR;
+    if (defect == BEHIND_KEY) {
+        bad.rkey = p.s[B].mr->rkey ^ 0x5a5a5a00;
+    } else if (defect == BEHIND_RNR) {
+        bad.opcode = IBV_WR_SEND;
+        status = IBV_WC_RNR_RETRY_EXC_ERR;
+    } else {
+        bad.lkey = p.s[A].mr->lkey ^ 0x5a5a5a00;
+        status = IBV_WC_LOC_PROT_ERR;
+    }
+    check_equal(c, "ibv_post_send", pair_post(&p, A, &bad), 0);
+    for (uint64_t i = 1; i <= 4; i++)
+        check_wc(c, p.s[A].scq, i, IBV_WC_SUCCESS);
+    check_wc(c, p.s[A].scq, 5, status);
     pair_check(&p);
 }
 
@@ -223,5 +257,8 @@ const struct conformance_check conformance_access_checks[] = {
     {"local_read_into_read_only", local_refused, R + L_READ_ONLY},
     {"recv_bad_key", recv_bad_key, 0},
     {"responder_flushes", responder_flushes, 0},
+    {"refused_behind_reads", refused_behind_reads, BEHIND_KEY},
+    {"rnr_behind_reads", refused_behind_reads, BEHIND_RNR},
+    {"local_error_behind_reads", refused_behind_reads, BEHIND_LOCAL},
     {0},
 };

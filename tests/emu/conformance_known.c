@@ -36,6 +36,8 @@ static const struct conformance_known table[] = {
      false},
     {"rxe", "local_write_bad_key", "QP operation error; IBA 9.9.2: local protection error", false},
     {"rxe", "local_write_other_pd", "QP operation error; IBA 9.9.2: local protection error", false},
+    {"rxe", "local_error_behind_reads", "QP operation error; IBA 9.9.2: local protection error", false},
+    {"emu", "refused_behind_reads", "the NAK overtakes the READs' answers; IBA 9.7.5.1: answers in PSN order", false},
     {"rxe", "recv_bad_key", "QP operation error; IBA 9.9.3: local protection error", false},
 };
 

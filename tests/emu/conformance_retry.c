@@ -138,7 +138,31 @@ static void rnr_forever(struct check *c, long arg)
     pair_check(&p);
 }
 
-/* The responder's state is no matter of the requester: WRITEs pass a receiver that has nothing to receive into. */
+/* A QP that waits for a receiver, once through RESET, waits no longer. */
+static void rnr_ends_with_reset(struct check *c, long arg)
+{
+    (void)arg;
+    struct pair_options o = pair_defaults();
+    struct pair p;
+    o.min_rnr = 31; /* 491 ms */
+    if (!pair_start(c, &p, &o))
+        return;
+    check_equal(c, "ibv_post_send", pair_post(&p, A, &(struct op){.id = 1, .opcode = IBV_WR_SEND, .len = 100}), 0);
+    check_quiet(c, p.s[A].scq, 20 * MSEC);
+    for (int side = 0; side < 2; side++)
+        check_equal(c, "to RESET", pair_move(&p, side, IBV_QPS_RESET), 0);
+    if (!pair_connect(&p))
+        return;
+    uint64_t started = check_now(c);
+    pair_want(&p, B, 0, A, 0, 9000);
+    pair_do(&p, A, &(struct op){.id = 2, .opcode = IBV_WR_RDMA_WRITE, .len = 9000});
+    uint64_t took = check_now(c) - started;
+    check_that(c, took < SLACK_MS * MSEC, "time of a WRITE after RESET: seen %.3f ms, expected less than %d",
+               (double)took / 1e6, SLACK_MS);
+    pair_check(&p);
+}
+
+/* WRITEs pass a receiver that has nothing to receive into. */
 static void rnr_not_for_writes(struct check *c, long arg)
 {
     (void)arg;
@@ -215,6 +239,7 @@ const struct conformance_check conformance_retry_checks[] = {
     {"rnr_retry_once", rnr_exhausted, 1},
     {"rnr_retry_three_times", rnr_exhausted, 3},
     {"rnr_forever", rnr_forever, 0},
+    {"rnr_ends_with_reset", rnr_ends_with_reset, 0},
     {"rnr_not_for_writes", rnr_not_for_writes, 0},
     {"failure_is_alone", failure_is_alone, 0},
     {"cable_out_error", cable_out, 0},
