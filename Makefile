@@ -21,8 +21,9 @@ comma := ,
 # Runs the tests and ends with "N passed, N failed", counting the checks inside each program.
 RUN_TESTS = scripts/run-tests.py --jobs $(JOBS) $(if $(SUITE),$(addprefix --suite ,$(SUITE)),--no-suite soak)
 
-# $(call configure,folder,meson flags): configures once; later changes are picked up by ninja itself.
-configure = test -f $(1)/build.ninja || meson setup $(MESON_FLAGS) $(2) $(1)
+# $(call configure,folder,meson flags): configures once, quietly; later changes are picked up by ninja itself.
+configure = test -f $(1)/build.ninja || { mkdir -p $(1) && meson setup $(MESON_FLAGS) $(2) $(1) >$(1)/setup.log 2>&1; } || \
+	{ cat $(1)/setup.log; exit 1; }
 
 # Sanitizers: libraries may have undefined symbols then (the runtime is in the program).
 SAN_FLAGS = -Db_lundef=false -Dbuildtype=debugoptimized
@@ -57,7 +58,7 @@ soak: ## the long tests
 lint: ## format, clang-tidy, cppcheck, shellcheck, licence lines, white space, man pages, forbidden words
 	@scripts/deps.sh lint
 	@CC=clang; export CC; $(call configure,$(BUILD)-lint)
-	@scripts/lint.sh $(BUILD)-lint
+	@JOBS=$(JOBS) scripts/lint.sh $(BUILD)-lint
 
 asan: ## the test suite under AddressSanitizer (and leak check)
 	@scripts/deps.sh test sanitize
@@ -88,7 +89,7 @@ fuzz: ## every fuzz target for FUZZ_SECONDS seconds, under ASan and UBSan
 	@scripts/deps.sh fuzz
 	@CC=clang; export CC; $(call configure,$(BUILD)-fuzz,$(SAN_FLAGS) -Db_sanitize=address$(comma)undefined -Dfuzz=true)
 	@ninja -C $(BUILD)-fuzz -j $(JOBS) --quiet
-	@scripts/fuzz.sh $(BUILD)-fuzz $(FUZZ_SECONDS)
+	@JOBS=$(JOBS) scripts/fuzz.sh $(BUILD)-fuzz $(FUZZ_SECONDS)
 
 install: build ## installs into Meson's prefix (DESTDIR is honoured)
 	@meson install -C $(BUILD)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# fuzz.sh - runs every fuzz target of a build folder for a while; ends with "N passed, N failed".
+# fuzz.sh - runs every fuzz target of a build folder for a while, JOBS at once; ends with "N passed, N failed".
 #
 #   scripts/fuzz.sh BUILD SECONDS
 #
@@ -11,32 +11,40 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 build=${1:?usage: scripts/fuzz.sh BUILD SECONDS}
 seconds=${2:?usage: scripts/fuzz.sh BUILD SECONDS}
+export build seconds
 
-passed=0 failed=0
-for target in "$build"/tests/fuzz/fuzz_*; do
-    if [ ! -f "$target" ] || [ ! -x "$target" ]; then
-        continue
-    fi
-    name=$(basename "$target")
-    name=${name#fuzz_}
+# Runs one target; the last line of what it prints is "ok: ..." or "FAILED: ...".
+fuzz_one() {
+    local name=${1##*/fuzz_} work corpus runs
     work=$build/fuzz-$name
     mkdir -p "$work/corpus"
     corpus=("$work/corpus")
     [ -d "tests/fuzz/corpus/$name" ] && corpus+=("tests/fuzz/corpus/$name")
-    if "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+    if "$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
         -artifact_prefix="$work/" "${corpus[@]}" >"$work/log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/log")
         if [ "${runs:-0}" -gt 0 ]; then
-            passed=$((passed + 1))
             echo "ok: $name, $runs inputs in $seconds s"
-            continue
+            return
         fi
     fi
-    failed=$((failed + 1))
-    tail -n 40 "$work/log"
-    echo "FAILED: $name (inputs and log in $work)"
+    # One write, so that targets that run at once do not mix their lines.
+    printf '%s\nFAILED: %s (inputs and log in %s)\n' "$(tail -n 40 "$work/log")" "$name" "$work"
+}
+export -f fuzz_one
+
+targets=()
+for target in "$build"/tests/fuzz/fuzz_*; do
+    if [ -f "$target" ] && [ -x "$target" ]; then
+        targets+=("$target")
+    fi
 done
-if [ $((passed + failed)) = 0 ]; then
+results=$build/fuzz-results
+printf '%s\n' "${targets[@]}" | xargs -r -P "${JOBS:-2}" -I '{}' bash -c 'fuzz_one {}' | tee "$results"
+
+passed=$(grep -c '^ok: ' "$results")
+failed=$((${#targets[@]} - passed))
+if [ ${#targets[@]} = 0 ]; then
     failed=1
     echo "FAILED: no fuzz target in $build/tests/fuzz"
 fi
