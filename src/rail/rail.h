@@ -106,7 +106,7 @@ struct rail_lane {
 
 /* ---- rail_open.c ------------------------------------------------------------------------------------------------- */
 
-/** Opens a port as a rail. 0; -ENODEV (the message lists the devices there are), -EINVAL for a port it has not,
+/** Opens a port as a rail. 0; -ENODEV where there is no such device (the message lists those there are) or port,
  *  -ENETDOWN where it is not ACTIVE, -ENOTSUP without atomics, -ENOMEM, or what a verbs call said. Logs. v and log must
  *  outlive it. */
 int rail_open(struct verbs *v, const struct log *log, const char *dev, uint8_t port, const struct rail_config *config,

@@ -56,10 +56,13 @@ static int rail_read_gid(struct rail *rail, const struct verbs_port *port)
 static int rail_read_port(struct rail *rail)
 {
     struct verbs_port port;
+    if (rail->port > rail->limits.ports) {
+        log_write(rail->log, LOG_LEVEL_ERROR, "there is no port %s: its device has %u", rail->name, rail->limits.ports);
+        return -ENODEV;
+    }
     int rc = verbs_port_query(rail->dev, rail->port, &port);
     if (rc) {
-        log_write(rail->log, LOG_LEVEL_ERROR, "cannot query port %s: %s; does the device have that port?", rail->name,
-                  strerror(-rc));
+        log_write(rail->log, LOG_LEVEL_ERROR, "cannot query port %s: %s", rail->name, strerror(-rc));
         return rc;
     }
     if (!port.active) {
@@ -115,9 +118,9 @@ int rail_open(struct verbs *v, const struct log *log, const char *dev, uint8_t p
         log_write(log, LOG_LEVEL_ERROR, "there is no RDMA device \"%s\": this host has: %s", dev, names);
     }
     if (!rc)
-        rc = rail_read_port(rail);
-    if (!rc)
         rc = rail_read_limits(rail);
+    if (!rc)
+        rc = rail_read_port(rail);
     if (rc) {
         rail_close(rail);
         return rc;

@@ -47,6 +47,7 @@ struct verbs_limits {
     uint32_t max_cqe;
     uint32_t rd_atomic; /**< READs and atomics in flight that a QP may have, as requester and responder, at most 16 */
     bool atomics;
+    uint8_t ports;
 };
 
 /** 0 or a negative errno. */

@@ -112,6 +112,7 @@ int verbs_dev_limits(struct verbs_dev *dev, struct verbs_limits *out)
         .max_cqe = attr.max_cqe > 0 ? (uint32_t)attr.max_cqe : 0,
         .rd_atomic = rd > 0 ? min_u32((uint32_t)rd, 16) : 0,
         .atomics = attr.atomic_cap != IBV_ATOMIC_NONE,
+        .ports = attr.phys_port_cnt,
     };
     return 0;
 }
