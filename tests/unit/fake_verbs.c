@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fake_verbs.c - see fake_verbs.h. Stands in the place of src/verbs in unit tests of rail and api. */
+#include "fake_verbs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAKE_DEVICES 16
+#define FAKE_DOWN    12
+#define FAKE_IB      13
+#define FAKE_QPS     256
+#define FAKE_QUEUE   8192
+#define FAKE_RECVS   64
+
+struct verbs {
+    const struct log *log;
+};
+
+struct verbs_dev {
+    unsigned number;
+};
+
+struct verbs_mr {
+    uint32_t key;
+};
+
+struct verbs_cq {
+    struct verbs_completion done[FAKE_QUEUE];
+    unsigned head, tail;
+};
+
+struct verbs_qp {
+    struct verbs_cq *cq;
+    uint32_t number;
+    uint32_t send_max;
+    struct verbs_send send[FAKE_QUEUE];
+    unsigned send_head, send_tail;
+    struct verbs_recv recv[FAKE_RECVS];
+    unsigned recv_head, recv_tail;
+    struct verbs_path path;
+    bool stopped;
+};
+
+static struct {
+    int alive;
+    uint32_t next_key;
+    unsigned calls[FAKE_CALLS];
+    unsigned fail_at[FAKE_CALLS]; /* call number; UINT_MAX: never */
+    int fail_error[FAKE_CALLS];
+    struct verbs_qp *qp[FAKE_QPS];
+    unsigned qps;
+} fake;
+
+void fake_reset(void)
+{
+    memset(&fake, 0, sizeof(fake));
+    for (unsigned i = 0; i < FAKE_CALLS; i++)
+        fake.fail_at[i] = UINT32_MAX;
+}
+
+void fake_fail(enum fake_call call, unsigned n, int error)
+{
+    fake.fail_at[call] = fake.calls[call] + n;
+    fake.fail_error[call] = error;
+}
+
+unsigned fake_calls(enum fake_call call)
+{
+    return fake.calls[call];
+}
+
+int fake_alive(void)
+{
+    return fake.alive;
+}
+
+/* Counts a call; its error where it is to fail. */
+static int fake_called(enum fake_call call)
+{
+    unsigned n = fake.calls[call]++;
+    return n == fake.fail_at[call] ? fake.fail_error[call] : 0;
+}
+
+/* A new object, counted as alive. */
+static void *fake_new(size_t size)
+{
+    void *object = calloc(1, size);
+    if (!object)
+        abort();
+    fake.alive++;
+    return object;
+}
+
+static void fake_free(void *object)
+{
+    if (!object)
+        return;
+    fake.alive--;
+    free(object);
+}
+
+int verbs_load(const struct log *log, struct verbs **out)
+{
+    int rc = fake_called(FAKE_LOAD);
+    if (rc) {
+        log_write(log, LOG_LEVEL_ERROR, "cannot load the fake"); /* as verbs.h says who logs */
+        return rc;
+    }
+    *out = fake_new(sizeof(**out));
+    (*out)->log = log;
+    return 0;
+}
+
+void verbs_unload(struct verbs *v)
+{
+    fake_free(v);
+}
+
+int verbs_dev_names(struct verbs *v, char *out, size_t size)
+{
+    (void)v;
+    snprintf(out, size, "fake0, ..., fake%d", FAKE_DEVICES - 1);
+    return FAKE_DEVICES;
+}
+
+int verbs_dev_open(struct verbs *v, const char *name, struct verbs_dev **out)
+{
+    int rc = fake_called(FAKE_OPEN);
+    if (rc)
+        log_write(v->log, LOG_LEVEL_ERROR, "cannot open device %s", name);
+    for (unsigned i = 0; !rc && i < FAKE_DEVICES; i++) {
+        char known[16];
+        snprintf(known, sizeof(known), "fake%u", i);
+        if (strcmp(known, name) != 0)
+            continue;
+        *out = fake_new(sizeof(**out));
+        (*out)->number = i;
+        return 0;
+    }
+    return rc ? rc : -ENODEV;
+}
+
+void verbs_dev_close(struct verbs_dev *dev)
+{
+    fake_free(dev);
+}
+
+int verbs_dev_limits(struct verbs_dev *dev, struct verbs_limits *out)
+{
+    (void)dev;
+    *out =
+        (struct verbs_limits){.max_send_wr = 16384, .max_cqe = 1 << 20, .rd_atomic = 16, .atomics = true, .ports = 1};
+    return 0;
+}
+
+int verbs_port_query(struct verbs_dev *dev, uint8_t port, struct verbs_port *out)
+{
+    (void)port;
+    *out = (struct verbs_port){
+        .active = dev->number != FAKE_DOWN,
+        .state = dev->number != FAKE_DOWN ? "ACTIVE" : "DOWN",
+        .link = dev->number == FAKE_IB ? VERBS_LINK_IB : VERBS_LINK_ETHERNET,
+        .mtu = 4096,
+        .lid = (uint16_t)(dev->number + 1),
+        .gids = 1,
+        .rate_bits = UINT64_C(200000000000),
+    };
+    return 0;
+}
+
+int verbs_gid_query(struct verbs_dev *dev, uint8_t port, uint32_t index, struct verbs_gid *out)
+{
+    if (index > 0)
+        return -EINVAL;
+    *out = (struct verbs_gid){.type = VERBS_GID_ROCE_V2};
+    out->raw[0] = (uint8_t)dev->number;
+    out->raw[1] = port;
+    return 0;
+}
+
+int verbs_event_next(struct verbs_dev *dev, struct verbs_event *out)
+{
+    (void)dev;
+    (void)out;
+    return 0;
+}
+
+int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, struct verbs_mr **out)
+{
+    (void)dev;
+    (void)addr;
+    (void)len;
+    (void)iova;
+    int rc = fake_called(FAKE_MR);
+    if (rc)
+        return rc;
+    *out = fake_new(sizeof(**out));
+    (*out)->key = ++fake.next_key;
+    return 0;
+}
+
+void verbs_mr_dereg(struct verbs_mr *mr)
+{
+    fake_free(mr);
+}
+
+uint32_t verbs_mr_lkey(const struct verbs_mr *mr)
+{
+    return mr->key;
+}
+
+uint32_t verbs_mr_rkey(const struct verbs_mr *mr)
+{
+    return mr->key | 0x10000;
+}
+
+int verbs_cq_create(struct verbs_dev *dev, uint32_t entries, struct verbs_cq **out)
+{
+    (void)dev;
+    (void)entries;
+    int rc = fake_called(FAKE_CQ);
+    if (!rc)
+        *out = fake_new(sizeof(**out));
+    return rc;
+}
+
+void verbs_cq_destroy(struct verbs_cq *cq)
+{
+    fake_free(cq);
+}
+
+int verbs_qp_create(struct verbs_dev *dev, struct verbs_cq *cq, const struct verbs_qp_size *size, struct verbs_qp **out)
+{
+    (void)dev;
+    int rc = fake_called(FAKE_QP);
+    if (rc)
+        return rc;
+    *out = fake_new(sizeof(**out));
+    (*out)->cq = cq;
+    (*out)->number = 0x100 + fake.qps;
+    (*out)->send_max = size->send_wr;
+    if (fake.qps < FAKE_QPS)
+        fake.qp[fake.qps++] = *out;
+    return 0;
+}
+
+void verbs_qp_destroy(struct verbs_qp *qp)
+{
+    for (unsigned i = 0; qp && i < fake.qps; i++) {
+        if (fake.qp[i] == qp)
+            fake.qp[i] = NULL;
+    }
+    fake_free(qp);
+}
+
+uint32_t verbs_qp_number(const struct verbs_qp *qp)
+{
+    return qp->number;
+}
+
+int verbs_qp_to_init(struct verbs_qp *qp, const struct verbs_path *path)
+{
+    qp->path = *path;
+    return fake_called(FAKE_INIT);
+}
+
+int verbs_qp_to_rtr(struct verbs_qp *qp, const struct verbs_path *path)
+{
+    qp->path = *path;
+    return fake_called(FAKE_RTR);
+}
+
+int verbs_qp_to_rts(struct verbs_qp *qp, const struct verbs_path *path)
+{
+    qp->path = *path;
+    return fake_called(FAKE_RTS);
+}
+
+int verbs_qp_to_err(struct verbs_qp *qp)
+{
+    qp->stopped = true;
+    while (fake_pending(qp) > 0)
+        fake_end(qp, -ECANCELED);
+    return 0;
+}
+
+int verbs_post_send(struct verbs_qp *qp, const struct verbs_send *send)
+{
+    int rc = fake_called(FAKE_POST_SEND);
+    if (rc)
+        return rc;
+    if (fake_pending(qp) == qp->send_max)
+        return -ENOMEM; /* as a provider says it: the caller has miscounted its slots */
+    qp->send[qp->send_head++ % FAKE_QUEUE] = *send;
+    return 0;
+}
+
+int verbs_post_recv(struct verbs_qp *qp, const struct verbs_recv *recv)
+{
+    int rc = fake_called(FAKE_POST_RECV);
+    if (rc)
+        return rc;
+    if (qp->recv_head - qp->recv_tail == FAKE_RECVS)
+        return -ENOMEM;
+    qp->recv[qp->recv_head++ % FAKE_RECVS] = *recv;
+    return 0;
+}
+
+int verbs_poll(struct verbs_cq *cq, struct verbs_completion *out, unsigned max)
+{
+    unsigned n = 0;
+    int rc = fake_called(FAKE_POLL);
+    if (rc)
+        return rc;
+    while (n < max && n < VERBS_POLL_MAX && cq->tail != cq->head)
+        out[n++] = cq->done[cq->tail++ % FAKE_QUEUE];
+    return (int)n;
+}
+
+struct verbs_qp *fake_qp(unsigned i)
+{
+    return i < fake.qps ? fake.qp[i] : NULL;
+}
+
+unsigned fake_pending(const struct verbs_qp *qp)
+{
+    return qp->send_head - qp->send_tail;
+}
+
+const struct verbs_send *fake_send(const struct verbs_qp *qp, unsigned i)
+{
+    return i < fake_pending(qp) ? &qp->send[(qp->send_tail + i) % FAKE_QUEUE] : NULL;
+}
+
+static void fake_complete(struct verbs_qp *qp, uint64_t id, uint32_t len, int error)
+{
+    qp->cq->done[qp->cq->head++ % FAKE_QUEUE] = (struct verbs_completion){
+        .id = id, .error = error, .status = error ? "as the test says" : NULL, .len = len, .qpn = qp->number};
+}
+
+void fake_end(struct verbs_qp *qp, int error)
+{
+    struct verbs_send send = qp->send[qp->send_tail++ % FAKE_QUEUE];
+    if (send.op == VERBS_OP_SEND && !error)
+        fake_arrive(qp, (const void *)(uintptr_t)send.local_addr, send.len);
+    fake_complete(qp, send.id, send.len, error);
+}
+
+void fake_stray(struct verbs_qp *qp, uint64_t id)
+{
+    fake_complete(qp, id, 0, 0);
+}
+
+void fake_arrive(struct verbs_qp *qp, const void *bytes, uint32_t len)
+{
+    if (qp->recv_head == qp->recv_tail)
+        abort(); /* a message that finds no receive: the credits are wrong */
+    struct verbs_recv recv = qp->recv[qp->recv_tail++ % FAKE_RECVS];
+    memcpy((void *)(uintptr_t)recv.local_addr, bytes, len < recv.len ? len : recv.len);
+    fake_complete(qp, recv.id, len, 0);
+}
+
+bool fake_stopped(const struct verbs_qp *qp)
+{
+    return qp->stopped;
+}
+
+const struct verbs_path *fake_path(const struct verbs_qp *qp)
+{
+    return &qp->path;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fake_verbs.h - the layer verbs without a device: posts are kept in order, and the test says when and how each ends. Moves
+ * no bytes but the mailbox's. One thread; state is global, because it stands for the one host.
+ *
+ * Devices are fake0 to fake15, each with one port; fake12 is DOWN, fake13 is InfiniBand.
+ */
+#ifndef FAKE_VERBS_H
+#define FAKE_VERBS_H
+
+#include "verbs.h"
+
+/** Calls that can be made to fail. */
+enum fake_call {
+    FAKE_LOAD,
+    FAKE_OPEN,
+    FAKE_MR,
+    FAKE_CQ,
+    FAKE_QP,
+    FAKE_INIT,
+    FAKE_RTR,
+    FAKE_RTS,
+    FAKE_POST_SEND,
+    FAKE_POST_RECV,
+    FAKE_POLL,
+    FAKE_CALLS
+};
+
+/** Forgets everything; objects still alive are a test's failure. */
+void fake_reset(void);
+
+/** Makes the n-th next call of a kind fail with a negative errno (n = 0: the next one). */
+void fake_fail(enum fake_call call, unsigned n, int error);
+
+/** How often a call has been made since fake_reset(). */
+unsigned fake_calls(enum fake_call call);
+
+/** Devices, MRs, CQs and QPs alive. */
+int fake_alive(void);
+
+/** The QPs made since fake_reset(), in order; NULL past the last. */
+struct verbs_qp *fake_qp(unsigned i);
+
+/** Requests of a QP posted and not yet ended. */
+unsigned fake_pending(const struct verbs_qp *qp);
+
+/** The i-th of them, oldest first. */
+const struct verbs_send *fake_send(const struct verbs_qp *qp, unsigned i);
+
+/** Ends the oldest request of a QP: its completion can be polled. A SEND that ends well arrives at its own QP, as on a lane
+ *  to oneself. */
+void fake_end(struct verbs_qp *qp, int error);
+
+/** Puts a completion of any id into the QP's CQ. */
+void fake_stray(struct verbs_qp *qp, uint64_t id);
+
+/** A message of these bytes arrives in the oldest receive of a QP. */
+void fake_arrive(struct verbs_qp *qp, const void *bytes, uint32_t len);
+
+/** Whether the QP has been taken to ERR; then its requests have been flushed. */
+bool fake_stopped(const struct verbs_qp *qp);
+
+/** The path that a QP was connected by. */
+const struct verbs_path *fake_path(const struct verbs_qp *qp);
+
+#endif

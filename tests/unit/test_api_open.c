@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_api_open.c - opening, connecting and closing over a fake device: bad arguments, every call that can fail made to fail
+ * once, blobs of failed peers, regions and keys. Nothing may leak, hang or be guessed at.
+ * Links api, plan, rail and common, with fake_verbs.c in the place of verbs.
+ */
+#include "unit.h"
+
+#include "braid/braid.h"
+#include "fake_verbs.h"
+#include "rail_wire.h"
+
+static char logged[4096];
+static unsigned rounds;       /* of the alltoall */
+static unsigned failing = 99; /* the round that fails */
+static uint8_t memory[4096];
+
+static void keep_line(void *arg, enum braid_log_level level, const char *line)
+{
+    (void)arg;
+    (void)level;
+    size_t used = strlen(logged);
+    snprintf(logged + used, sizeof(logged) - used, "%s\n", line);
+}
+
+static int to_self(void *arg, const void *send, void *recv, size_t bytes_each)
+{
+    (void)arg;
+    memcpy(recv, send, bytes_each);
+    return rounds++ == failing ? -ECONNRESET : 0;
+}
+
+/* A peer, PE 1, of which only the blobs of the first round are played: those of a PE with so many rails. */
+static struct rail_wire_rails other;
+
+static int with_other(void *arg, const void *send, void *recv, size_t bytes_each)
+{
+    (void)arg;
+    memcpy(recv, send, bytes_each);
+    uint8_t *theirs = (uint8_t *)recv + bytes_each;
+    struct rail_wire_head head = {.error = -ENOMEM, .pe = 1, .channels = 1};
+    if (rounds++ == 0)
+        rail_wire_pack_rails(&other, theirs);
+    else if (rounds == 2)
+        rail_wire_pack_lanes(&(struct rail_wire_lanes){.head = head}, theirs);
+    else
+        rail_wire_pack_status(&(struct rail_wire_status){.head = head}, theirs);
+    return 0;
+}
+
+static int open_with(const char *ports, const char *setting, struct braid **out)
+{
+    char list[512];
+    snprintf(list, sizeof(list), "ports=%s", ports);
+    const char *settings[] = {list, "sq_depth=32", setting, NULL};
+    struct braid_options options = BRAID_OPTIONS_INIT;
+    options.settings = settings;
+    options.log = keep_line;
+    logged[0] = '\0';
+    rounds = 0;
+    return braid_open(&options, out);
+}
+
+static int connect_to_self(struct braid *b)
+{
+    struct braid_peers peers = {.size = sizeof(peers), .my_pe = 0, .n_pes = 1, .alltoall = to_self};
+    return braid_connect(b, &peers);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    fake_reset();
+    failing = 99;
+    return 0;
+}
+
+static int nothing_left(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_alive(), 0);
+    return 0;
+}
+
+static void refuse_open(const char *ports, const char *setting, int expected, const char *said)
+{
+    struct braid *b = NULL;
+    assert_int_equal(open_with(ports, setting, &b), expected);
+    assert_null(b);
+    if (!strstr(logged, said))
+        fail_msg("ports %s, %s: expected \"%s\" in: %s", ports, setting ? setting : "", said, logged);
+}
+
+static void bad_ports_and_options_are_refused(void **state)
+{
+    (void)state;
+    refuse_open("", NULL, -EINVAL, "names no port");
+    refuse_open("fake0,fake0:1", NULL, -EINVAL, "twice");
+    refuse_open("fake0,fake1,fake2,fake3,fake4,fake5,fake6,fake7,fake8,fake9,fake10,fake11,fake14,fake15,a,b,c", NULL,
+                -E2BIG, "more than 16");
+    refuse_open("mlx5_9", NULL, -ENODEV, "this host has: fake0");
+    refuse_open("fake0:2", NULL, -ENODEV, "there is no port fake0:2");
+    refuse_open("fake12", NULL, -ENETDOWN, "is DOWN, expected ACTIVE");
+    refuse_open("fake0", "rails=2", -EINVAL, "\"rails\" is 2");
+    refuse_open("fake0", "order=strict", -EINVAL, "not built");
+    refuse_open("fake0", "nonsense", -EINVAL, "there is no option");
+}
+
+static void option_structs_are_checked(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    struct {
+        struct braid_options known;
+        uint64_t newer;
+    } options = {.known = BRAID_OPTIONS_INIT};
+    const char *settings[] = {"ports=fake0", NULL};
+    options.known.log = keep_line;
+    options.known.settings = settings;
+    options.known.size = sizeof(options);
+    assert_int_equal(braid_open(&options.known, &b), 0);
+    braid_close(b);
+    b = NULL;
+    options.newer = 1;
+    assert_int_equal(braid_open(&options.known, &b), -EINVAL);
+    options.known.size = 0;
+    assert_int_equal(braid_open(&options.known, &b), -EINVAL);
+    assert_null(b);
+    assert_int_equal(braid_open(&options.known, NULL), -EINVAL);
+}
+
+/* Every call of the device fails once, at each place where it is made; each time all must be given back. */
+static void every_failure_is_clean(void **state)
+{
+    (void)state;
+    for (unsigned call = 0; call < FAKE_CALLS; call++) {
+        for (unsigned n = 0; n < 40; n++) {
+            struct braid *b = NULL;
+            struct braid_mem *mem = NULL;
+            fake_reset();
+            fake_fail(call, n, -EDOM);
+            int rc = open_with("fake0,fake1", "channels=2", &b);
+            if (!rc)
+                rc = connect_to_self(b);
+            /* A PE that fails inside takes part in all three rounds all the same. */
+            if (b)
+                assert_int_equal(rounds, 3);
+            if (!rc)
+                rc = braid_mem_reg(b, memory, sizeof(memory), NULL, &mem);
+            if (rc)
+                assert_true(logged[0] != '\0');
+            /* A lane that cannot be connected is left out, as long as one is left. */
+            bool reached = fake_calls(call) > n;
+            assert_true(rc == 0 || reached);
+            if (reached && call != FAKE_RTR && call != FAKE_RTS)
+                assert_int_equal(rc, -EDOM);
+            braid_close(b);
+            assert_int_equal(fake_alive(), 0);
+        }
+    }
+}
+
+static void no_lane_at_all_is_an_error(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    assert_int_equal(open_with("fake0", NULL, &b), 0);
+    fake_fail(FAKE_RTR, 0, -EHOSTUNREACH);
+    assert_int_equal(connect_to_self(b), -ENETUNREACH);
+    assert_non_null(strstr(logged, "no lane to PE 0"));
+    braid_close(b);
+}
+
+static void a_lane_that_cannot_be_is_left_out(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    assert_int_equal(open_with("fake0,fake1", NULL, &b), 0);
+    fake_fail(FAKE_RTR, 0, -EHOSTUNREACH);
+    assert_int_equal(connect_to_self(b), 0);
+    assert_int_equal(braid_lane_count(braid_channel(b, 0), 0), 1);
+    assert_non_null(strstr(logged, "left out"));
+    braid_close(b);
+}
+
+static void an_exchange_that_fails_ends_connecting(void **state)
+{
+    (void)state;
+    for (failing = 0; failing < 3; failing++) {
+        struct braid *b = NULL;
+        assert_int_equal(open_with("fake0,fake1", NULL, &b), 0);
+        assert_int_equal(connect_to_self(b), -ECONNRESET);
+        assert_int_equal(rounds, failing + 1);
+        assert_null(braid_channel(b, 0));
+        assert_int_equal(connect_to_self(b), -EALREADY);
+        braid_close(b);
+    }
+}
+
+static void bad_peers_are_refused(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    assert_int_equal(open_with("fake0", NULL, &b), 0);
+    const struct braid_peers good = {.size = sizeof(good), .my_pe = 0, .n_pes = 1, .alltoall = to_self};
+    struct braid_peers bad[5] = {good, good, good, good, good};
+    bad[0].size = 8;
+    bad[1].my_pe = 1;
+    bad[2].my_pe = -1;
+    bad[3].n_pes = 0;
+    bad[4].alltoall = NULL;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(braid_connect(b, &bad[i]), -EINVAL);
+    assert_int_equal(braid_connect(b, NULL), -EINVAL);
+    assert_int_equal(braid_connect(NULL, &good), -EINVAL);
+    assert_int_equal(rounds, 0);
+    assert_int_equal(braid_connect(b, &good), 0); /* bad arguments do not use the one time up */
+    assert_int_equal(braid_connect(b, &good), -EALREADY);
+    braid_close(b);
+}
+
+/* Plays PE 1 with these rails; the result of PE 0's connect. */
+static int connect_with_other(const char *ports)
+{
+    struct braid *b = NULL;
+    struct braid_peers peers = {.size = sizeof(peers), .my_pe = 0, .n_pes = 2, .alltoall = with_other};
+    assert_int_equal(open_with(ports, NULL, &b), 0);
+    int rc = braid_connect(b, &peers);
+    assert_int_equal(rounds, 3);
+    braid_close(b);
+    return rc;
+}
+
+static void a_peer_that_failed_is_named(void **state)
+{
+    (void)state;
+    other = (struct rail_wire_rails){.head = {.error = -ENOMEM, .pe = 1}};
+    assert_int_equal(connect_with_other("fake0"), -ECONNABORTED);
+    assert_non_null(strstr(logged, "PE 1 could not connect: Cannot allocate memory"));
+}
+
+static void a_peer_with_other_settings_is_named(void **state)
+{
+    (void)state;
+    other = (struct rail_wire_rails){
+        .head = {.pe = 1, .channels = 2}, .count = 1, .rail[0] = {.link = VERBS_LINK_ETHERNET, .mtu = 4096}};
+    assert_int_equal(connect_with_other("fake0"), -EPROTO);
+    assert_non_null(strstr(logged, "PE 1 has 2 channels, this PE 1"));
+    other.head.channels = 1;
+    other.head.pe = 7;
+    assert_int_equal(connect_with_other("fake0"), -EPROTO);
+    assert_non_null(strstr(logged, "came from PE 7"));
+}
+
+static void unlike_link_layers_do_not_meet(void **state)
+{
+    (void)state;
+    other = (struct rail_wire_rails){
+        .head = {.pe = 1, .channels = 1}, .count = 1, .rail[0] = {.link = VERBS_LINK_ETHERNET, .mtu = 4096}};
+    assert_int_equal(connect_with_other("fake13"), -ENETUNREACH);
+    assert_non_null(strstr(logged, "link layers differ"));
+}
+
+static void a_context_can_be_closed_at_any_time(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    struct braid_mem *mem;
+    braid_close(NULL);
+    assert_int_equal(open_with("fake0,fake1", NULL, &b), 0);
+    braid_close(b);
+    assert_int_equal(open_with("fake0,fake1", NULL, &b), 0);
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
+    braid_close(b);
+    assert_int_equal(open_with("fake0,fake1", NULL, &b), 0);
+    assert_int_equal(connect_to_self(b), 0);
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
+    struct braid_key key;
+    assert_int_equal(braid_mem_key(mem, &key), 0);
+    struct braid_done done = {0};
+    struct braid_remote there = {(uintptr_t)memory, &key};
+    assert_int_equal(braid_put(braid_channel(b, 0), 0, there, (struct braid_local){memory, mem}, 4096, &done), 0);
+    braid_close(b); /* with a request out */
+    assert_true(done.ok == 0 && done.failed == 0);
+}
+
+static void regions_are_checked(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    struct braid_mem *mem = NULL;
+    struct braid_mem_options wraps = {sizeof(wraps), UINT64_MAX - 100}, short_size = {4, 0};
+    assert_int_equal(open_with("fake0", NULL, &b), 0);
+    assert_int_equal(braid_mem_reg(b, NULL, 10, NULL, &mem), -EINVAL);
+    assert_int_equal(braid_mem_reg(b, memory, 0, NULL, &mem), -EINVAL);
+    assert_int_equal(braid_mem_reg(b, memory, SIZE_MAX, NULL, &mem), -EINVAL);
+    assert_int_equal(braid_mem_reg(b, memory, 4096, &wraps, &mem), -EINVAL);
+    assert_int_equal(braid_mem_reg(b, memory, 4096, &short_size, &mem), -EINVAL);
+    assert_null(mem);
+    braid_close(b);
+}
+
+struct key_case {
+    const char *name;
+    int put, check; /* expected of braid_put() and braid_key_check() */
+    size_t at;      /* byte of the key to change */
+    uint8_t value;
+};
+
+static void keys_are_checked_by_ops_and_in_full(void **state)
+{
+    (void)state;
+    /* Ops check version, owner and bounds; damage elsewhere shows in the full check, or as the device's refusal. */
+    static const struct key_case cases[] = {
+        {"as made", 0, 0, 511, 0},           {"magic", -EPROTO, -EPROTO, 0, 0},    {"version", -EPROTO, -EPROTO, 4, 9},
+        {"rails", -EPROTO, -EPROTO, 6, 255}, {"no rails", -EPROTO, -EPROTO, 6, 0}, {"owner", -EPROTO, -EPROTO, 24, 1},
+        {"cookie", -EPROTO, -EPROTO, 18, 1}, {"checksum", 0, -EPROTO, 12, 77},     {"tail", 0, -EPROTO, 511, 1},
+    };
+    struct braid *b = NULL;
+    struct braid_mem *mem;
+    struct braid_key made;
+    assert_int_equal(open_with("fake0", "seed=1", &b), 0);
+    assert_int_equal(connect_to_self(b), 0);
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
+    assert_int_equal(braid_mem_key(mem, &made), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct braid_key key = made;
+        key.bytes[cases[i].at] = cases[i].value;
+        struct braid_remote there = {(uintptr_t)memory, &key};
+        int put = braid_put(braid_channel(b, 0), 0, there, (struct braid_local){memory, mem}, 1000, NULL);
+        int check = braid_key_check(b, 0, &key);
+        if (put != cases[i].put || check != cases[i].check)
+            fail_msg("%s: put %d, check %d", cases[i].name, put, check);
+    }
+    assert_int_equal(braid_key_check(b, 1, &made), -EINVAL);
+    assert_int_equal(braid_key_check(b, 0, NULL), -EINVAL);
+    braid_close(b);
+}
+
+static void a_key_of_another_life_is_refused(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    struct braid_mem *mem;
+    struct braid_key old, early;
+    assert_int_equal(open_with("fake0", "seed=1", &b), 0);
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
+    assert_int_equal(braid_mem_key(mem, &early), 0); /* before connecting: the owner's number is not known yet */
+    assert_int_equal(connect_to_self(b), 0);
+    assert_int_equal(braid_key_check(b, 0, &early), 0);
+    assert_int_equal(braid_mem_key(mem, &old), 0);
+    braid_close(b);
+    assert_int_equal(open_with("fake0", "seed=2", &b), 0);
+    assert_int_equal(connect_to_self(b), 0);
+    assert_int_equal(braid_key_check(b, 0, &old), -EPROTO);
+    assert_non_null(strstr(logged, "made by another context"));
+    braid_close(b);
+}
+
+static void ops_are_checked_before_anything_is_posted(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    struct braid_mem *mem;
+    struct braid_key key;
+    struct braid_done done = {0};
+    assert_int_equal(open_with("fake0", NULL, &b), 0);
+    assert_int_equal(connect_to_self(b), 0);
+    struct braid_channel *ch = braid_channel(b, 0);
+    assert_null(braid_channel(b, 1));
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
+    assert_int_equal(braid_mem_key(mem, &key), 0);
+    struct braid_remote there = {(uintptr_t)memory, &key}, past = {(uintptr_t)memory + 4090, &key};
+    struct braid_remote before = {(uintptr_t)memory - 1, &key}, none = {(uintptr_t)memory, NULL};
+    struct braid_remote odd = {(uintptr_t)memory + 4, &key};
+    struct braid_local here = {memory, mem}, nowhere = {memory, NULL}, late = {memory + 4000, mem};
+    assert_int_equal(braid_put(NULL, 0, there, here, 8, &done), -EINVAL);
+    assert_int_equal(braid_put(ch, 1, there, here, 8, &done), -EINVAL);
+    assert_int_equal(braid_put(ch, -1, there, here, 8, &done), -EINVAL);
+    assert_int_equal(braid_put(ch, 0, none, here, 8, &done), -EINVAL);
+    assert_int_equal(braid_put(ch, 0, there, nowhere, 8, &done), -EINVAL);
+    assert_int_equal(braid_put(ch, 0, there, here, (1u << 30) + 1, &done), -EINVAL);
+    assert_int_equal(braid_put(ch, 0, past, here, 8, &done), -ERANGE);
+    assert_int_equal(braid_put(ch, 0, before, here, 8, &done), -ERANGE);
+    assert_int_equal(braid_put(ch, 0, there, late, 97, &done), -ERANGE);
+    assert_int_equal(braid_put(ch, 0, there, here, 4097, &done), -ERANGE);
+    assert_int_equal(braid_get(ch, 0, late, there, 97, &done), -ERANGE);
+    assert_int_equal(braid_signal_add(ch, 0, odd, 1, &done), -EINVAL);
+    assert_int_equal(braid_signal_add(ch, 0, none, 1, &done), -EINVAL);
+    assert_int_equal(braid_signal_add(ch, 5, there, 1, &done), -EINVAL);
+    assert_int_equal(braid_quiet(ch, 5), -EINVAL);
+    assert_int_equal(braid_fence(ch, 5), -EINVAL);
+    assert_int_equal(braid_fence(ch, BRAID_ALL_PES), 0);
+    assert_int_equal(fake_pending(fake_qp(0)), 0);
+    assert_int_equal(braid_put(ch, 0, there, here, 0, &done), 0);
+    assert_true(done.ok == 1 && done.failed == 0);
+    braid_close(b);
+}
+
+#define CLEAN(f) cmocka_unit_test_setup_teardown(f, start, nothing_left)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CLEAN(bad_ports_and_options_are_refused),
+        CLEAN(option_structs_are_checked),
+        CLEAN(every_failure_is_clean),
+        CLEAN(no_lane_at_all_is_an_error),
+        CLEAN(a_lane_that_cannot_be_is_left_out),
+        CLEAN(an_exchange_that_fails_ends_connecting),
+        CLEAN(bad_peers_are_refused),
+        CLEAN(a_peer_that_failed_is_named),
+        CLEAN(a_peer_with_other_settings_is_named),
+        CLEAN(unlike_link_layers_do_not_meet),
+        CLEAN(a_context_can_be_closed_at_any_time),
+        CLEAN(regions_are_checked),
+        CLEAN(keys_are_checked_by_ops_and_in_full),
+        CLEAN(a_key_of_another_life_is_refused),
+        CLEAN(ops_are_checked_before_anything_is_posted),
+    };
+    return cmocka_run_group_tests_name("api_open", tests, NULL, NULL);
+}

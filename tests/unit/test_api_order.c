@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_api_order.c - the engine over a fake device: when a signal leaves, what holds it, what it holds; full queues; lost
+ * lanes; quiet. One PE that talks to itself over two lanes, so that the test can end each request when it likes.
+ * Links api, plan, rail and common, with fake_verbs.c in the place of verbs.
+ */
+#include "unit.h"
+
+#include "braid/braid.h"
+#include "fake_verbs.h"
+
+#define BYTES (4u << 20)
+
+struct rig {
+    struct braid *b;
+    struct braid_channel *ch;
+    struct braid_mem *mem;
+    struct braid_key key;
+    struct braid_done done;
+    struct verbs_qp *qp[2]; /* lane 0 is the home lane */
+    unsigned waits;
+    int wait_error; /* what the wait callback returns; 0: it ends a request and returns 0 */
+    char log[2048];
+};
+
+static struct rig rig;
+static _Alignas(64) uint8_t memory[BYTES];
+
+/* The wait of blocking calls: the oldest request of some lane ends, the home lane's first. */
+static int end_one(void *arg, uint64_t deadline_ns)
+{
+    (void)arg;
+    (void)deadline_ns;
+    rig.waits++;
+    if (rig.wait_error)
+        return rig.wait_error;
+    for (unsigned i = 0; i < 2; i++) {
+        if (fake_pending(rig.qp[i]) > 0) {
+            fake_end(rig.qp[i], 0);
+            return 0;
+        }
+    }
+    return -EDEADLK; /* a blocking call that waits for nothing */
+}
+
+static int to_self(void *arg, const void *send, void *recv, size_t bytes_each)
+{
+    (void)arg;
+    memcpy(recv, send, bytes_each);
+    return 0;
+}
+
+static void keep_line(void *arg, enum braid_log_level level, const char *line)
+{
+    (void)arg;
+    (void)level;
+    size_t used = strlen(rig.log);
+    snprintf(rig.log + used, sizeof(rig.log) - used, "%s\n", line);
+}
+
+static int make_with(const char *setting)
+{
+    const char *settings[] = {"ports=fake0,fake1", "seed=1", "sq_depth=64", "word_depth=8", setting, NULL};
+    struct braid_options options = BRAID_OPTIONS_INIT;
+    struct braid_peers peers = {.size = sizeof(peers), .my_pe = 0, .n_pes = 1, .alltoall = to_self};
+    fake_reset();
+    memset(&rig, 0, sizeof(rig));
+    options.settings = settings;
+    options.wait = end_one;
+    options.log = keep_line;
+    assert_int_equal(braid_open(&options, &rig.b), 0);
+    assert_int_equal(braid_connect(rig.b, &peers), 0);
+    rig.ch = braid_channel(rig.b, 0);
+    assert_int_equal(braid_mem_reg(rig.b, memory, sizeof(memory), NULL, &rig.mem), 0);
+    assert_int_equal(braid_mem_key(rig.mem, &rig.key), 0);
+    rig.qp[0] = fake_qp(0);
+    rig.qp[1] = fake_qp(1);
+    return 0;
+}
+
+static int make(void **state)
+{
+    (void)state;
+    return make_with(NULL);
+}
+
+static int make_drain(void **state)
+{
+    (void)state;
+    return make_with("order=drain");
+}
+
+static int make_fault(void **state)
+{
+    (void)state;
+    return make_with("fault=defer");
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    braid_close(rig.b);
+    assert_int_equal(fake_alive(), 0);
+    return 0;
+}
+
+static int put(size_t len)
+{
+    struct braid_remote dst = {(uintptr_t)memory, &rig.key};
+    struct braid_local src = {memory, rig.mem};
+    return braid_put(rig.ch, 0, dst, src, len, &rig.done);
+}
+
+static int signal_add(void)
+{
+    struct braid_remote dst = {(uintptr_t)memory, &rig.key};
+    return braid_signal_add(rig.ch, 0, dst, 1, &rig.done);
+}
+
+static unsigned signals_posted(void)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < fake_pending(rig.qp[0]); i++)
+        n += fake_send(rig.qp[0], i)->op == VERBS_OP_FETCH_ADD;
+    return n;
+}
+
+static void a_signal_waits_for_the_other_lane(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(fake_pending(rig.qp[0]), 1);
+    assert_int_equal(fake_pending(rig.qp[1]), 1);
+    assert_int_equal(signal_add(), 0); /* accepted, but not posted */
+    assert_int_equal(signals_posted(), 0);
+    fake_end(rig.qp[0], 0); /* the own lane's piece does not release it */
+    assert_true(braid_progress(rig.ch) > 0);
+    assert_int_equal(signals_posted(), 0);
+    fake_end(rig.qp[1], 0);
+    assert_int_equal(signals_posted(), 0); /* not before progress has seen it */
+    assert_true(braid_progress(rig.ch) > 0);
+    assert_int_equal(signals_posted(), 1);
+    assert_true(rig.done.ok == 1);
+    fake_end(rig.qp[0], 0);
+    assert_int_equal(braid_progress(rig.ch), 1);
+    assert_true(rig.done.ok == 2 && rig.done.failed == 0);
+}
+
+static void a_signal_with_nothing_before_it_goes_at_once(void **state)
+{
+    (void)state;
+    assert_int_equal(signal_add(), 0);
+    assert_int_equal(signals_posted(), 1);
+    assert_int_equal(put(100), 0); /* a word op of the same lane: behind it by itself */
+    assert_int_equal(fake_pending(rig.qp[0]), 2);
+}
+
+static void word_ops_keep_their_order_in_the_queue(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(signal_add(), 0);
+    assert_int_equal(put(100), 0);
+    assert_int_equal(signal_add(), 0);
+    assert_int_equal(fake_pending(rig.qp[0]), 1);
+    fake_end(rig.qp[1], 0);
+    braid_progress(rig.ch);
+    assert_int_equal(fake_pending(rig.qp[0]), 4);
+    assert_int_equal(fake_send(rig.qp[0], 1)->op, VERBS_OP_FETCH_ADD);
+    assert_int_equal(fake_send(rig.qp[0], 2)->op, VERBS_OP_WRITE);
+    assert_int_equal(fake_send(rig.qp[0], 2)->len, 100);
+    assert_int_equal(fake_send(rig.qp[0], 3)->op, VERBS_OP_FETCH_ADD);
+}
+
+static void bulk_behind_a_signal_neither_waits_nor_delays_it(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(signal_add(), 0);
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(fake_pending(rig.qp[1]), 2);
+    fake_end(rig.qp[1], 0);
+    braid_progress(rig.ch);
+    assert_int_equal(fake_pending(rig.qp[1]), 1);
+    assert_int_equal(signals_posted(), 1);
+}
+
+static void gets_take_no_part(void **state)
+{
+    (void)state;
+    struct braid_remote src = {(uintptr_t)memory, &rig.key};
+    struct braid_local dst = {memory, rig.mem};
+    assert_int_equal(braid_get(rig.ch, 0, dst, src, 1 << 20, &rig.done), 0);
+    assert_int_equal(fake_pending(rig.qp[1]), 1);
+    assert_int_equal(signal_add(), 0);
+    assert_int_equal(signals_posted(), 1);
+}
+
+static void the_fault_lets_a_signal_overtake(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(signal_add(), 0);
+    assert_int_equal(signals_posted(), 1);
+}
+
+static void drain_blocks_the_caller(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(signal_add(), 0); /* came back: so what it had to wait for has ended */
+    assert_int_equal(rig.waits, 2);
+    assert_int_equal(fake_pending(rig.qp[1]), 0);
+    assert_int_equal(signals_posted(), 1);
+}
+
+static void drain_gives_up_with_the_wait(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    rig.wait_error = -ECANCELED;
+    assert_int_equal(signal_add(), -ECANCELED);
+    assert_int_equal(signals_posted(), 0);
+}
+
+static void a_full_fifo_is_try_again_and_leaves_nothing(void **state)
+{
+    (void)state;
+    unsigned n = 0;
+    assert_int_equal(put(1 << 20), 0);
+    while (signal_add() == 0)
+        n++;
+    assert_int_equal(n, 8);
+    assert_int_equal(signal_add(), -EAGAIN);
+    assert_int_equal(put(8), -EAGAIN);
+    assert_int_equal(signals_posted(), 0);
+    fake_end(rig.qp[1], 0);
+    braid_progress(rig.ch);
+    assert_int_equal(signals_posted(), 8);
+    assert_int_equal(signal_add(), 0);
+    assert_int_equal(signals_posted(), 9);
+    assert_int_equal(braid_quiet(rig.ch, 0), 0);
+    assert_true(rig.done.ok == 10 && rig.done.failed == 0);
+}
+
+static void a_full_lane_leaves_nothing_half_posted(void **state)
+{
+    (void)state;
+    /* Medium puts alternate; ending only lane 0's leaves lane 1 full. */
+    while (put(4096) == 0)
+        ;
+    unsigned full = fake_pending(rig.qp[1]);
+    assert_true(full > 30);
+    while (fake_pending(rig.qp[0]) > 0)
+        fake_end(rig.qp[0], 0);
+    while (braid_progress(rig.ch) > 0)
+        ;
+    assert_int_equal(put(1 << 20), -EAGAIN);
+    assert_int_equal(fake_pending(rig.qp[0]), 0);
+    assert_int_equal(fake_pending(rig.qp[1]), full);
+    assert_int_equal(put(4096), 0); /* a medium one takes the lane with room */
+    assert_int_equal(fake_pending(rig.qp[0]), 1);
+    assert_int_equal(braid_quiet(rig.ch, BRAID_ALL_PES), 0);
+    assert_true(rig.done.failed == 0);
+}
+
+static void bulk_cannot_starve_a_signal(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(signal_add(), 0);
+    while (put(1 << 20) == 0)
+        ;
+    fake_end(rig.qp[1], 0);
+    braid_progress(rig.ch);
+    assert_int_equal(signals_posted(), 1); /* lane 0 is full of bulk, but for the reserve */
+}
+
+static void a_lost_piece_fails_the_signal_behind_it(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(signal_add(), 0);
+    fake_end(rig.qp[1], -EACCES);
+    assert_true(braid_progress(rig.ch) > 0);
+    assert_int_equal(signals_posted(), 0);
+    assert_true(rig.done.failed == 1); /* the signal; the put still has a piece out */
+    assert_int_equal(rig.done.error, -ENOTCONN);
+    fake_end(rig.qp[0], 0);
+    braid_progress(rig.ch);
+    assert_true(rig.done.failed == 2 && rig.done.ok == 0);
+    assert_int_equal(signal_add(), -ENOTCONN);
+    assert_int_equal(put(8), -ENOTCONN);
+    assert_non_null(strstr(rig.log, "lane 1 to PE 0 over port fake1:1 failed"));
+    assert_int_equal(braid_quiet(rig.ch, 0), -ENOTCONN);
+    assert_int_equal(braid_quiet(rig.ch, 0), 0); /* told once */
+    rig.done = (struct braid_done){0};
+    assert_int_equal(put(1 << 20), 0); /* bulk goes on over the lane that is left */
+    assert_int_equal(fake_pending(rig.qp[0]), 1);
+    assert_int_equal(fake_pending(rig.qp[1]), 0);
+    assert_int_equal(braid_quiet(rig.ch, 0), 0);
+    assert_true(rig.done.ok == 1);
+}
+
+static void a_lost_home_lane_ends_word_ops(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(signal_add(), 0);
+    fake_end(rig.qp[0], -ETIMEDOUT);
+    braid_progress(rig.ch);
+    assert_int_equal(signal_add(), -ENOTCONN);
+    assert_true(fake_stopped(rig.qp[0]) && !fake_stopped(rig.qp[1]));
+    assert_true(braid_quiet(rig.ch, 0) < 0);
+    assert_true(rig.done.failed == 2);
+}
+
+static void quiet_ends_when_all_lanes_are_lost(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(put(1 << 20), 0);
+        assert_int_equal(signal_add(), 0);
+    }
+    fake_end(rig.qp[0], -ETIMEDOUT);
+    fake_end(rig.qp[1], -ETIMEDOUT);
+    assert_int_equal(braid_quiet(rig.ch, 0), -ETIMEDOUT);
+    assert_true(rig.done.failed == 10 && rig.done.ok == 0);
+    assert_int_equal(put(1 << 20), -ENOTCONN);
+    assert_int_equal(put(8), -ENOTCONN);
+}
+
+static void a_refused_post_ends_the_op_badly(void **state)
+{
+    (void)state;
+    fake_fail(FAKE_POST_SEND, 1, -ENOMEM); /* the second piece */
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(fake_pending(rig.qp[0]), 1);
+    assert_int_equal(braid_quiet(rig.ch, 0), -ENOMEM);
+    assert_true(rig.done.failed == 1);
+    assert_int_equal(rig.done.error, -ENOMEM);
+}
+
+static void a_broken_poll_ends_quiet(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    fake_fail(FAKE_POLL, 0, -EIO);
+    assert_int_equal(braid_quiet(rig.ch, 0), -EIO);
+}
+
+static void quiet_gives_up_with_the_wait(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    rig.wait_error = -EINTR;
+    assert_int_equal(braid_quiet(rig.ch, 0), -EINTR);
+    rig.wait_error = 0;
+    assert_int_equal(braid_quiet(rig.ch, 0), 0);
+}
+
+static void a_region_in_use_cannot_be_ended(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(braid_mem_dereg(rig.mem), -EBUSY);
+    assert_int_equal(braid_quiet(rig.ch, 0), 0);
+    assert_int_equal(braid_mem_dereg(rig.mem), 0);
+    assert_int_equal(braid_mem_dereg(NULL), 0);
+}
+
+static void an_echo_comes_back_on_each_lane(void **state)
+{
+    (void)state;
+    uint64_t rtt = UINT64_MAX;
+    for (int lane = 0; lane < 2; lane++)
+        assert_int_equal(braid_echo(rig.ch, 0, lane, &rtt), 0);
+    assert_true(rtt < UINT64_C(5000000000));
+    assert_int_equal(braid_echo(rig.ch, 0, 2, &rtt), -EINVAL);
+    assert_int_equal(braid_echo(rig.ch, 0, -1, &rtt), -EINVAL);
+}
+
+static void statistics_count_payload(void **state)
+{
+    (void)state;
+    struct braid_rail_stats stats[2];
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(signal_add(), 0);
+    assert_int_equal(put(100), 0);
+    assert_int_equal(braid_quiet(rig.ch, 0), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(braid_rail_stats(rig.b, i, &stats[i]), 0);
+    assert_true(stats[0].put_bytes + stats[1].put_bytes == (1 << 20) + 100);
+    assert_true(stats[0].word_ops == 2 && stats[1].word_ops == 0);
+    assert_string_equal(stats[1].port, "fake1:1");
+    assert_int_equal(braid_rail_stats(rig.b, 2, &stats[0]), -EINVAL);
+    assert_int_equal(braid_rail_stats(rig.b, -1, &stats[0]), -EINVAL);
+}
+
+#define WITH(f, m) cmocka_unit_test_setup_teardown(f, m, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH(a_signal_waits_for_the_other_lane, make),
+        WITH(a_signal_with_nothing_before_it_goes_at_once, make),
+        WITH(word_ops_keep_their_order_in_the_queue, make),
+        WITH(bulk_behind_a_signal_neither_waits_nor_delays_it, make),
+        WITH(gets_take_no_part, make),
+        WITH(the_fault_lets_a_signal_overtake, make_fault),
+        WITH(drain_blocks_the_caller, make_drain),
+        WITH(drain_gives_up_with_the_wait, make_drain),
+        WITH(a_full_fifo_is_try_again_and_leaves_nothing, make),
+        WITH(a_full_lane_leaves_nothing_half_posted, make),
+        WITH(bulk_cannot_starve_a_signal, make),
+        WITH(a_lost_piece_fails_the_signal_behind_it, make),
+        WITH(a_lost_home_lane_ends_word_ops, make),
+        WITH(quiet_ends_when_all_lanes_are_lost, make),
+        WITH(a_refused_post_ends_the_op_badly, make),
+        WITH(a_broken_poll_ends_quiet, make),
+        WITH(quiet_gives_up_with_the_wait, make),
+        WITH(a_region_in_use_cannot_be_ended, make),
+        WITH(an_echo_comes_back_on_each_lane, make),
+        WITH(statistics_count_payload, make),
+    };
+    return cmocka_run_group_tests_name("api_order", tests, NULL, NULL);
+}
