@@ -53,6 +53,8 @@ int bench_emu_load(const char *path, const struct emu_sim_api **out, char *why, 
 
     if (!path)
         path = getenv("BRAID_EMU_LIB");
+    if (path && !path[0])
+        path = NULL;
     if (!path) {
         if (bench_emu_find(found, sizeof(found))) {
             snprintf(

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EMU_SPEC_FILE_MAX = 65536, EMU_SPEC_WORD = 128 };
+enum { EMU_SPEC_FILE_MAX = 65536, EMU_SPEC_WORD = 1024 /* a rate for each of 32 ports */ };
 
 /** Where in the text an error is, for messages. */
 struct emu_spec_at {
@@ -47,6 +47,7 @@ __attribute__((format(printf, 2, 3))) static int emu_spec_fail(const struct emu_
 static int emu_spec_number(const struct emu_spec_at *at, const char *key, const char *word,
                            const struct emu_spec_unit *units, double low, double high, double *out)
 {
+    bool unitless = units == emu_spec_no_units;
     char *end;
     double v;
 
@@ -59,7 +60,7 @@ static int emu_spec_number(const struct emu_spec_at *at, const char *key, const 
     }
     if (end == word || !units->name || !isfinite(v))
         return emu_spec_fail(at, "%s: seen \"%s\", expected a number%s", key, word,
-                             units == emu_spec_no_units + 1 ? "" : " with its unit (200G; 2.5us)");
+                             unitless ? "" : " with its unit (200G; 2.5us)");
     v *= units->factor;
     if (v < low || v > high)
         return emu_spec_fail(at, "%s: seen \"%s\", expected %g to %g", key, word, low, high);
@@ -323,15 +324,51 @@ int emu_spec_parse(const char *text, struct emu_spec *out, char *why, size_t why
     return rc;
 }
 
+/** The shortest text that reads back as the same number. */
+static void emu_spec_print_double(FILE *f, double v)
+{
+    char text[40];
+
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, v);
+        if (strtod(text, NULL) == v)
+            break;
+    }
+    fputs(text, f);
+}
+
+static void emu_spec_print_rate(FILE *f, uint64_t bits)
+{
+    if (bits % 1000000000u == 0)
+        fprintf(f, "%lluG", (unsigned long long)(bits / 1000000000u));
+    else
+        fprintf(f, "%llu", (unsigned long long)bits);
+}
+
+/** Rates of a GPU's ports; those at the end that repeat the one before are left out, as parsing fills them in. */
+static void emu_spec_print_rates(FILE *f, const struct emu_spec *s)
+{
+    int n = s->n_rates;
+
+    while (n > 1 && s->rate_bits[n - 1] == s->rate_bits[n - 2])
+        n--;
+    for (int i = 0; i < n; i++) {
+        fputs(i ? ":" : ",rate=", f);
+        emu_spec_print_rate(f, s->rate_bits[i]);
+    }
+}
+
 static void emu_spec_print_change(FILE *f, const struct emu_change *c)
 {
     static const char *const names[] = {"down", "up", "slow", "loss", "delay"};
 
     fprintf(f, ",at=%lluns:%s:h%d/mlx5_%d:1", (unsigned long long)c->at_ns, names[c->kind], c->host, c->dev);
+    if (c->kind < EMU_CHANGE_SLOW)
+        return;
+    fputc(':', f);
+    emu_spec_print_double(f, c->value);
     if (c->kind == EMU_CHANGE_DELAY)
-        fprintf(f, ":%.17gns", c->value);
-    else if (c->kind >= EMU_CHANGE_SLOW)
-        fprintf(f, ":%.17g", c->value);
+        fputs("ns", f);
 }
 
 char *emu_spec_print(const struct emu_spec *s)
@@ -342,11 +379,12 @@ char *emu_spec_print(const struct emu_spec *s)
 
     if (!f)
         return NULL;
-    fprintf(f, "nodes=%d,gpus=%d,ports=%d,rate=", s->nodes, s->gpus, s->ports);
-    for (int i = 0; i < s->n_rates; i++)
-        fprintf(f, "%s%.17gG", i ? ":" : "", (double)s->rate_bits[i] / 1e9);
-    fprintf(f, ",latency=%lluns,jitter=%lluns,loss=%.17g,mtu=%d,cpu=%s", (unsigned long long)s->latency_ns,
-            (unsigned long long)s->jitter_ns, s->loss, s->mtu, s->cpu ? "on" : "off");
+    fprintf(f, "nodes=%d,gpus=%d,ports=%d", s->nodes, s->gpus, s->ports);
+    emu_spec_print_rates(f, s);
+    fprintf(f, ",latency=%lluns,jitter=%lluns,loss=", (unsigned long long)s->latency_ns,
+            (unsigned long long)s->jitter_ns);
+    emu_spec_print_double(f, s->loss);
+    fprintf(f, ",mtu=%d,cpu=%s", s->mtu, s->cpu ? "on" : "off");
     for (int i = 0; i < s->n_changes; i++)
         emu_spec_print_change(f, &s->change[i]);
     if (fclose(f) != 0) {
