@@ -340,6 +340,7 @@ enum emu_reply_kind { EMU_REPLY_READ, EMU_REPLY_ATOMIC, EMU_REPLY_ACK };
 /** Something the responder still has to say, in PSN order. */
 struct emu_reply {
     enum emu_reply_kind kind;
+    bool again; /* to a repeated request */
     uint32_t psn;
     uint64_t va;
     uint32_t rkey, len, sent; /* READ: bytes */

@@ -205,12 +205,16 @@ static void emu_resp_send(struct emu_qp *qp, const struct emu_pkt *p)
 
 /* ---- READ and atomics --------------------------------------------------------------------------------------------------- */
 
+/** Answers that the requester cannot have yet. A repeated one does not count: the first may have arrived after all. */
 static uint32_t emu_resp_answers_due(const struct emu_qp *qp)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < qp->reply_count; i++)
-        n += qp->reply[(qp->reply_head + i) % EMU_REPLIES].kind != EMU_REPLY_ACK;
+    for (uint32_t i = 0; i < qp->reply_count; i++) {
+        const struct emu_reply *r = &qp->reply[(qp->reply_head + i) % EMU_REPLIES];
+
+        n += r->kind != EMU_REPLY_ACK && !r->again;
+    }
     return n;
 }
 
@@ -281,16 +285,20 @@ static void emu_resp_duplicate(struct emu_qp *qp, const struct emu_pkt *p)
     switch (p->op) {
     case EMU_OP_READ_REQUEST:
         if (!p->dma_len || emu_mr_remote(qp, p->rkey, p->va, p->dma_len, IBV_ACCESS_REMOTE_READ))
-            emu_resp_push(qp,
-                          (struct emu_reply){
-                              .kind = EMU_REPLY_READ, .psn = p->psn, .va = p->va, .rkey = p->rkey, .len = p->dma_len});
+            emu_resp_push(qp, (struct emu_reply){.kind = EMU_REPLY_READ,
+                                                 .again = true,
+                                                 .psn = p->psn,
+                                                 .va = p->va,
+                                                 .rkey = p->rkey,
+                                                 .len = p->dma_len});
         break;
     case EMU_OP_FETCH_ADD:
     case EMU_OP_CMP_SWAP:
         for (int i = 0; i < EMU_MAX_RD_ATOMIC; i++) {
             if (qp->atomic[i].valid && qp->atomic[i].psn == p->psn) {
                 emu_resp_push(qp,
-                              (struct emu_reply){.kind = EMU_REPLY_ATOMIC, .psn = p->psn, .old = qp->atomic[i].old});
+                              (struct emu_reply){
+                                  .kind = EMU_REPLY_ATOMIC, .again = true, .psn = p->psn, .old = qp->atomic[i].old});
                 break;
             }
         }
