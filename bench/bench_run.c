@@ -169,7 +169,7 @@ int bench_run(const struct emu_sim_api *emu, const struct bench_spec *spec, stru
     rc = bench_rails(&run, why, why_len);
     if (rc == 0) {
         rc = emu->run(run.sim, bench_pe_main, &run, why, why_len);
-        if (rc && !why[0])
+        if (rc && run.why[0])
             snprintf(why, why_len, "%s", run.why);
     }
     if (rc == 0) {

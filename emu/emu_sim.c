@@ -188,13 +188,13 @@ static void emu_sim_pe_main(void *arg)
     start.pe->sim->end = start.pe->sim->now;
 }
 
-/** Who waits for what, for a person. Returns rc. */
-static int emu_sim_explain(struct emu_sim *s, int rc, char *why, size_t why_len)
+/** Who waits for what, for a person. */
+static void emu_sim_explain(struct emu_sim *s, int rc, char *why, size_t why_len)
 {
     FILE *f = fmemopen(why, why_len, "w");
 
     if (!f)
-        return rc;
+        return;
     if (rc == -EDEADLK)
         fprintf(f, "deadlock at %.3f us (seed %llu): every PE sleeps and nothing is on its way\n", (double)s->now / 1e3,
                 (unsigned long long)s->seed);
@@ -217,7 +217,6 @@ static int emu_sim_explain(struct emu_sim *s, int rc, char *why, size_t why_len)
     }
     emu_fabric_explain(&s->fabric, f);
     fclose(f);
-    return rc;
 }
 
 /** Lets the programs end: every wait and poll fails from now on. */
@@ -249,9 +248,19 @@ static int emu_sim_loop(struct emu_sim *s)
     return 0;
 }
 
+/** The first failure among the PEs that have returned. */
+static int emu_sim_failure(const struct emu_sim *s)
+{
+    for (int i = 0; i < s->n_pes; i++) {
+        if (s->pe[i].state == EMU_PE_ENDED && s->pe[i].rc)
+            return s->pe[i].rc;
+    }
+    return 0;
+}
+
 static int emu_sim_run(struct emu_sim *s, emu_sim_main_fn fn, void *arg, char *why, size_t why_len)
 {
-    int rc;
+    int rc, failed;
 
     if (why_len)
         why[0] = '\0';
@@ -274,14 +283,13 @@ static int emu_sim_run(struct emu_sim *s, emu_sim_main_fn fn, void *arg, char *w
     }
     emu_fabric_schedule(&s->fabric);
     rc = emu_sim_loop(s);
-    if (rc) {
-        rc = emu_sim_explain(s, rc, why, why_len);
-        emu_sim_cancel(s);
-        return rc;
-    }
-    for (int i = 0; i < s->n_pes && rc == 0; i++)
-        rc = s->pe[i].rc;
-    return rc;
+    failed = emu_sim_failure(s);
+    if (rc == 0)
+        return failed;
+    emu_sim_explain(s, rc, why, why_len);
+    emu_sim_cancel(s);
+    /* PEs that wait for one that has failed are a consequence; its failure is the news. */
+    return rc == -EDEADLK && failed ? failed : rc;
 }
 
 /* ---- life --------------------------------------------------------------------------------------------------------- */

@@ -183,6 +183,20 @@ static void a_deadlock_is_explained(void **state)
     }
 }
 
+static int pe_fails_early(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+
+    return pe == 1 ? -EIO : emu->barrier();
+}
+
+static void a_failure_others_wait_for_is_the_result(void **state)
+{
+    (void)state;
+    assert_int_equal(run_on("nodes=2", pe_fails_early, (void *)(uintptr_t)fabric_emu(), EMU_SIM_COROUTINES, 0), -EIO);
+    assert_non_null(strstr(why, "PE 1 has returned -5"));
+}
+
 static int pe_for_ever(void *arg, int pe)
 {
     const struct emu_sim_api *emu = arg;
@@ -295,6 +309,7 @@ int main(void)
         cmocka_unit_test(a_deadlock_is_explained),
         cmocka_unit_test(a_limit_ends_a_run),
         cmocka_unit_test(a_failure_is_handed_out),
+        cmocka_unit_test(a_failure_others_wait_for_is_the_result),
         cmocka_unit_test(a_program_that_never_ends_is_left_behind),
         cmocka_unit_test(port_commands_are_checked),
         cmocka_unit_test(ports_are_named_by_gpu),
