@@ -80,10 +80,11 @@ coverage: ## lines reached by the test suite: total here, pages in build-coverag
 	@scripts/deps.sh test coverage
 	@$(call configure,$(BUILD)-coverage,-Db_coverage=true -Dbuildtype=debug)
 	@find $(BUILD)-coverage -name '*.gcda' -delete
-	@$(RUN_TESTS) $(BUILD)-coverage
 	@mkdir -p $(BUILD)-coverage/html
-	@gcovr --root . --object-directory $(BUILD)-coverage --filter src/ --filter emu/ --filter bench/ --filter cli/ \
-		--print-summary --html-details $(BUILD)-coverage/html/index.html
+	@rc=0; $(RUN_TESTS) $(BUILD)-coverage || rc=1; \
+	gcovr --root . --object-directory $(BUILD)-coverage --filter src/ --filter emu/ --filter bench/ --filter cli/ \
+		--sort-percentage --txt $(BUILD)-coverage/files.txt \
+		--print-summary --html-details $(BUILD)-coverage/html/index.html && exit $$rc
 
 fuzz: ## every fuzz target for FUZZ_SECONDS seconds, under ASan and UBSan
 	@scripts/deps.sh fuzz
