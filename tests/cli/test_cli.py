@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_cli.py - the `braid` program as a user meets it: what it prints, how it ends, what it says to wrong use.
+
+  test_cli.py BRAID        prints TAP
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+BRAID = sys.argv[1]
+count, bad = 0, 0
+
+
+def check(name, holds, said=""):
+    """One TAP line; what was seen follows where it does not hold."""
+    global count, bad
+    count += 1
+    bad += not holds
+    print(f"{'ok' if holds else 'not ok'} {count} - {name}")
+    if not holds:
+        for line in said.splitlines()[:30]:
+            print(f"# {line}")
+
+
+def braid(*args, **environment):
+    """Runs the program: (status, stdout, stderr)."""
+    env = dict(os.environ, **environment)
+    done = subprocess.run([BRAID, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, env=env)
+    return done.returncode, done.stdout, done.stderr
+
+
+def rows(text):
+    """The demo's rows: title -> (GB/s, fraction of the wire, verdict)."""
+    found = re.findall(r"^  (\S.*?\S) +([\d.]+) GB/s +([\d.]+) % of the wire +(.+)$", text, re.M)
+    return {title: (float(gbs), float(fraction), verdict) for title, gbs, fraction, verdict in found}
+
+
+def test_demo():
+    status, out, err = braid("demo", "--count", "100")
+    said = f"status {status}\n{out}\n{err}"
+    found = rows(out)
+    check("demo ends well", status == 0, said)
+    check("demo shows three ways", len(found) == 3, said)
+    check("demo checks all data", all(v[2] == "all data right" for v in found.values()) and len(found) == 3, said)
+    one, drain, both = (found.get(t, (0, 0, "")) for t in ("one port (stock)", "two ports, drain", "two ports, braid"))
+    check("two ports carry at least 1.8 times what one does", both[0] >= 1.8 * one[0] > 0, said)
+    check("blocking at each signal is slower than not", one[0] < drain[0] < both[0], said)
+    check("nothing is faster than the wire", all(v[1] <= 100 for v in found.values()), said)
+    check("demo shows bars", len(re.findall(r"h0/mlx5_[01]:1 +#+", out)) >= 5, said)
+    check("demo says that its figures are emulated, and the seed", "emulated" in out and "seed 1" in out, said)
+    check("demo repeats to the letter", braid("demo", "--count", "100")[1] == out, said)
+    check("another seed is named", "seed 7" in braid("demo", "--count", "20", "--seed", "7")[1])
+
+
+def test_wrong_use():
+    for args in (["nosuch"], [], ["demo", "--count", "0"], ["demo", "--count", "x"], ["demo", "--count"], ["demo", "--seed", "-1"],
+                 ["demo", "--nosuch"], ["demo", "more"], ["demo", "--window", "99999999999999999999"], ["options", "more"]):
+        status, out, err = braid(*args)
+        check(f"braid {' '.join(args)}: status 2 and a reason", status == 2 and err.strip() and not out.strip(),
+              f"status {status}\n{out}\n{err}")
+
+
+def test_no_emulator():
+    """A path that is none, and a library that is another."""
+    with tempfile.NamedTemporaryFile(suffix=".so") as empty:
+        for path in ("/nosuch/libibverbs.so.1", empty.name):
+            status, out, err = braid("demo", BRAID_EMU_LIB=path)
+            check(f"demo without a usable emulator ({'none' if 'nosuch' in path else 'empty file'}) says so",
+                  status == 1 and "emulator" in err and not out.strip(), f"status {status}\n{out}\n{err}")
+
+
+def test_rest():
+    status, out, _ = braid("--version")
+    check("--version", status == 0 and re.match(r"braid \d+\.\d+\.\d+\n$", out), out)
+    status, out, _ = braid("--help")
+    check("--help", status == 0 and "demo" in out and "options" in out, out)
+    status, out, _ = braid("options")
+    lines = out.splitlines()
+    check("options: one row each, none empty",
+          status == 0 and len(lines) > 10 and all(re.match(r"BRAID_[A-Z_]+ +\S+ +\S", line) for line in lines), out)
+
+
+def main():
+    test_demo()
+    test_wrong_use()
+    test_no_emulator()
+    test_rest()
+    print(f"1..{count}", flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
