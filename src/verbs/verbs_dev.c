@@ -138,12 +138,22 @@ static const char *verbs_port_state(enum ibv_port_state state)
     return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "unknown";
 }
 
+/* The provider's query_port, which knows the whole struct; NULL where it has none. As verbs_get_ctx_op(), which pedantic
+ * compilers refuse: a provider built against older headers has a shorter table, without this op. */
+static struct verbs_context *verbs_port_op(struct ibv_context *context)
+{
+    struct verbs_context *extended = verbs_get_ctx(context);
+    if (!extended || extended->sz < sizeof(*extended) - offsetof(struct verbs_context, query_port))
+        return NULL;
+    return extended->query_port ? extended : NULL;
+}
+
 int verbs_port_query(struct verbs_dev *dev, uint8_t port, struct verbs_port *out)
 {
     struct ibv_port_attr attr;
     memset(&attr, 0, sizeof(attr));
-    /* The exported ibv_query_port fills a short, older struct; the provider's own op knows the whole one. */
-    struct verbs_context *extended = verbs_get_ctx_op(dev->context, query_port);
+    /* The exported ibv_query_port fills a short, older struct, so it comes second. */
+    struct verbs_context *extended = verbs_port_op(dev->context);
     int rc = extended ? extended->query_port(dev->context, port, &attr, sizeof(attr))
                       : dev->v->query_port(dev->context, port, (struct _compat_ibv_port_attr *)&attr);
     rc = verbs_result(rc);
