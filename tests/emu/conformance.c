@@ -24,7 +24,13 @@ struct score {
 
 static bool chosen(const struct conformance_env *env, const char *name)
 {
-    return !env->only || !strncmp(name, env->only, strlen(env->only));
+    for (const char *only = env->only; only && *only;) {
+        size_t n = strcspn(only, ",");
+        if (n && !strncmp(name, only, n))
+            return true;
+        only += n + (only[n] == ',');
+    }
+    return !env->only;
 }
 
 void conformance_list(void)

@@ -35,7 +35,7 @@ struct conformance_env {
     int gid_index;
     uint64_t seed;      /**< decides data, PSNs and the mixed traffic */
     const char *fabric; /**< whose known deviations apply: "emu", "rxe", "none"; NULL: found from the device */
-    const char *only;   /**< run only the checks whose name begins so; NULL: all */
+    const char *only;   /**< run only the checks whose names begin so, e.g. "read_,psn_"; NULL: all */
     uint64_t grain_ns;  /**< how early a device's timer may fire here; 0: never */
     void *arg;          /**< given to each function below */
     /** Clock, ns, never going back. */
@@ -163,7 +163,8 @@ struct pair_options {
     uint32_t send_wr, recv_wr, sge, inline_bytes;
     int cqe;
     bool sig_all;
-    bool channel; /**< completion channel for the receive CQ of B */
+    bool channel;  /**< completion channel for the receive CQ of B */
+    bool loopback; /**< both ends on port A */
     int qp_access, mr_access;
     uint8_t timeout, retry, rnr_retry, min_rnr;
     uint8_t rd_atomic;

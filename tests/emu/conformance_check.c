@@ -23,8 +23,7 @@ bool check_that(struct check *c, bool ok, const char *format, ...)
     vsnprintf(c->said + used, sizeof c->said - used, format, args);
     va_end(args);
     used = strlen(c->said);
-    if (used < sizeof c->said - 1)
-        strcat(c->said, "\n");
+    snprintf(c->said + used, sizeof c->said - used, "\n");
     c->problems++;
     return false;
 }

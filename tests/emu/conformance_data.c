@@ -252,6 +252,50 @@ static void write_order(struct check *c, long rounds)
     }
 }
 
+/* Both ends on one port: what a process uses to reach its own memory in order with its peers' requests. */
+static void loopback(struct check *c, long opcode)
+{
+    struct pair_options o = pair_defaults();
+    struct pair p;
+    o.loopback = true;
+    if (!pair_start(c, &p, &o))
+        return;
+    struct op op = {.id = 1, .opcode = (enum ibv_wr_opcode)opcode, .local = 4096, .remote = 4096, .len = 30000};
+    if (opcode == IBV_WR_RDMA_READ)
+        pair_want(&p, A, op.local, B, op.remote, op.len);
+    else
+        pair_want(&p, B, op.remote, A, op.local, op.len);
+    if (opcode == IBV_WR_SEND)
+        check_equal(c, "ibv_post_recv", pair_recv(&p, B, 2, op.remote, op.len, 1), 0);
+    pair_do(&p, A, &op);
+    if (opcode == IBV_WR_SEND)
+        check_wc(c, p.s[B].rcq, 2, IBV_WC_SUCCESS);
+    pair_check(&p);
+}
+
+/* One QP that is its own peer. */
+static void self_connected(struct check *c, long arg)
+{
+    (void)arg;
+    struct pair_options o = pair_defaults();
+    struct pair p;
+    struct ibv_qp_attr attr;
+    o.loopback = true;
+    if (!pair_open(c, &p, &o) || !check_equal(c, "to INIT", pair_step(&p, A, IBV_QPS_INIT, 0), 0))
+        return;
+    int mask = pair_attributes(&p, A, IBV_QPS_RTR, &attr);
+    attr.dest_qp_num = p.s[A].qp->qp_num;
+    attr.rq_psn = p.s[A].psn;
+    if (!check_equal(c, "to RTR", ibv_modify_qp(p.s[A].qp, &attr, mask), 0) ||
+        !check_equal(c, "to RTS", pair_step(&p, A, IBV_QPS_RTS, 0), 0))
+        return;
+    struct op op = {.id = 1, .opcode = IBV_WR_RDMA_WRITE, .local = 4096, .len = 30000, .rkey = p.s[A].mr->rkey};
+    op.remote_addr = pair_address(&p, A, 100000);
+    pair_want(&p, A, 100000, A, op.local, op.len);
+    pair_do(&p, A, &op);
+    pair_check(&p);
+}
+
 #define LEN(mtus, rest) ((mtus)*STEP + BIAS + (rest))
 
 const struct conformance_check conformance_data_checks[] = {
@@ -283,8 +327,8 @@ const struct conformance_check conformance_data_checks[] = {
     {"send_immediate", send_imm, LEN(1, 1)},
     {"send_immediate_zero", send_imm, LEN(0, 0)},
     {"send_gathers_and_scatters", send_pieces, 4},
-    {"send_one_byte_too_long", send_too_long, 100},
-    {"send_too_long_over_mtus", send_too_long, 20000},
+    {"too_long_send", send_too_long, 100},
+    {"too_long_send_over_mtus", send_too_long, 20000},
     {"write_immediate", write_imm, LEN(2, 5)},
     {"write_immediate_zero", write_imm, LEN(0, 0)},
     {"write_immediate_into_empty_recv", write_imm_empty_recv, 0},
@@ -293,5 +337,9 @@ const struct conformance_check conformance_data_checks[] = {
     {"read_sees_writes", read_sees_writes, 20},
     {"fence_after_read", fence_after_read, 20},
     {"write_order", write_order, 20},
+    {"loopback_write", loopback, IBV_WR_RDMA_WRITE},
+    {"loopback_read", loopback, IBV_WR_RDMA_READ},
+    {"loopback_send", loopback, IBV_WR_SEND},
+    {"loopback_self_connected", self_connected, 0},
     {0},
 };

@@ -21,7 +21,7 @@ static const char help[] =
     "  --peer DEV[:PORT]    port B; default: the same port\n"
     "  --gid-index N        default 0; RoCE v2 with IPv4 is often 3 (see show_gids)\n"
     "  --known NAME         whose known deviations apply: rxe, emu, none; default: found from the device\n"
-    "  --only PREFIX        only checks whose names begin so\n"
+    "  --only LIST          only checks whose names begin so, e.g. read_,psn_\n"
     "  --seed N             decides data, PSNs and traffic; default 1\n"
     "  --cable-out CMD      shell command that cuts port B's cable, and\n"
     "  --cable-in CMD       puts it back; without them these checks are skipped\n"

@@ -112,10 +112,11 @@ static bool right(struct stream *s, int side, size_t offset, const char *what)
     const struct side *x = &s->p->s[side];
     struct check *c = s->p->c;
     uint64_t end = check_now(c) + SEC;
-    while (memcmp(x->buf + offset, x->want + offset, SLOT) && check_now(c) < end)
+    bool same;
+    while (!(same = memcmp(x->buf + offset, x->want + offset, SLOT) == 0) && check_now(c) < end)
         check_wait(c, end);
-    return check_that(c, !memcmp(x->buf + offset, x->want + offset, SLOT), "request %llu of %c: wrong bytes in its %s",
-                      (unsigned long long)s->done, "AB"[s->side], what);
+    return check_that(c, same, "request %llu of %c: wrong bytes in its %s", (unsigned long long)s->done, "AB"[s->side],
+                      what);
 }
 
 /* Takes one completion if there is one, and the receive that belongs to it. */

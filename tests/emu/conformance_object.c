@@ -178,12 +178,9 @@ static void mr_iova(struct check *c, long arg)
 static void cq_size(struct check *c, long arg)
 {
     (void)arg;
-    struct ibv_context *ctx = c->run->ctx[A];
-    struct ibv_cq *cq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
-    if (check_that(c, cq != NULL, "ibv_create_cq(10): %s", strerror(errno))) {
+    struct ibv_cq *cq = check_cq(c, A, 10, NULL);
+    if (cq)
         check_that(c, cq->cqe >= 10, "cqe: seen %d, expected at least 10", cq->cqe);
-        check_equal(c, "ibv_destroy_cq", ibv_destroy_cq(cq), 0);
-    }
 }
 
 static void cq_bad_size(struct check *c, long arg)

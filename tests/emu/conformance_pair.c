@@ -27,6 +27,12 @@ struct pair_options pair_defaults(void)
                                  .rd_atomic = 4};
 }
 
+/* The port that an end is on. */
+static int place(const struct pair *p, int side)
+{
+    return p->o.loopback ? A : side;
+}
+
 static bool fill(struct pair *p, int side)
 {
     struct side *s = &p->s[side];
@@ -49,14 +55,14 @@ static bool open_side(struct pair *p, int side)
     struct side *s = &p->s[side];
     const struct pair_options *o = &p->o;
     s->psn = (uint32_t)check_random(p->c) & 0xffffff;
-    s->pd = check_pd(p->c, side);
+    s->pd = check_pd(p->c, place(p, side));
     if (!s->pd || !fill(p, side))
         return false;
     s->mr = check_mr(p->c, s->pd, s->buf, BUFFER, o->mr_access);
     if (o->channel && side == B)
-        s->channel = check_channel(p->c, side);
-    s->scq = check_cq(p->c, side, o->cqe, NULL);
-    s->rcq = check_cq(p->c, side, o->cqe, s->channel);
+        s->channel = check_channel(p->c, place(p, side));
+    s->scq = check_cq(p->c, place(p, side), o->cqe, NULL);
+    s->rcq = check_cq(p->c, place(p, side), o->cqe, s->channel);
     if (!s->mr || !s->scq || !s->rcq)
         return false;
     struct ibv_qp_init_attr init = {.send_cq = s->scq,
@@ -87,12 +93,12 @@ bool pair_start(struct check *c, struct pair *p, const struct pair_options *opti
 static struct ibv_ah_attr path_to(struct pair *p, int side)
 {
     const struct conformance *run = p->c->run;
-    const struct ibv_port_attr *peer = &run->port[!side];
-    struct ibv_ah_attr ah = {.dlid = peer->lid, .port_num = (uint8_t)run->env->port[side]};
+    int here = place(p, side), there = place(p, !side);
+    struct ibv_ah_attr ah = {.dlid = run->port[there].lid, .port_num = (uint8_t)run->env->port[here]};
     /* RoCE has addresses only in the GRH; InfiniBand works without. */
-    if (run->port[side].link_layer == IBV_LINK_LAYER_ETHERNET) {
+    if (run->port[here].link_layer == IBV_LINK_LAYER_ETHERNET) {
         ah.is_global = 1;
-        ah.grh.dgid = run->gid[!side];
+        ah.grh.dgid = run->gid[there];
         ah.grh.sgid_index = (uint8_t)run->env->gid_index;
         ah.grh.hop_limit = 64;
     }
@@ -104,7 +110,7 @@ int pair_attributes(struct pair *p, int side, enum ibv_qp_state to, struct ibv_q
     const struct conformance *run = p->c->run;
     const struct pair_options *o = &p->o;
     *attr = (struct ibv_qp_attr){.qp_state = to,
-                                 .port_num = (uint8_t)run->env->port[side],
+                                 .port_num = (uint8_t)run->env->port[place(p, side)],
                                  .qp_access_flags = (unsigned)o->qp_access,
                                  .ah_attr = path_to(p, side),
                                  .path_mtu = run->path_mtu,

@@ -20,7 +20,7 @@ static const char help[] =
     "\n"
     "  --fabric SPEC   default: nodes=1,gpus=1,ports=2\n"
     "  --threads       the PE is a thread, not a coroutine\n"
-    "  --only PREFIX   only checks whose names begin so\n"
+    "  --only LIST     only checks whose names begin so, e.g. read_,psn_\n"
     "  --seed N        decides keys, data, PSNs and traffic; default 1\n"
     "  --list          names of the checks\n"
     "  --help\n"
@@ -79,7 +79,7 @@ static bool split_ports(struct virtual *v)
             return false;
         *colon = 0;
         v->env.device[side] = name;
-        v->env.port[side] = atoi(colon + 1);
+        v->env.port[side] = (int)strtol(colon + 1, NULL, 10);
     }
     return true;
 }
