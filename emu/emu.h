@@ -335,7 +335,9 @@ struct emu_rqe {
     struct ibv_sge sge[EMU_MAX_SGE];
 };
 
-enum emu_reply_kind { EMU_REPLY_READ, EMU_REPLY_ATOMIC, EMU_REPLY_ACK };
+enum emu_reply_kind { EMU_REPLY_READ, EMU_REPLY_ATOMIC, EMU_REPLY_ACK, EMU_REPLY_NAK };
+
+enum { EMU_NO_EVENT = -1 };
 
 /** Something the responder still has to say, in PSN order. */
 struct emu_reply {
@@ -345,6 +347,8 @@ struct emu_reply {
     uint64_t va;
     uint32_t rkey, len, sent; /* READ: bytes */
     uint64_t old;             /* ATOMIC */
+    enum emu_nak nak;         /* NAK, and the event that goes with it or EMU_NO_EVENT */
+    int event;
 };
 
 struct emu_atomic_done {
@@ -384,6 +388,7 @@ struct emu_qp {
     uint32_t epsn;
     bool nak_sent;
     bool heard;      /* a packet came in RTR */
+    bool refused;    /* for good: the NAK waits behind other answers */
     uint64_t msg_va; /* of the WRITE or SEND in progress */
     uint32_t msg_rkey, msg_left;
     uint32_t msg_got;

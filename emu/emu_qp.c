@@ -102,7 +102,7 @@ static void emu_qp_clear(struct emu_qp *qp)
     qp->nxt_pkt = qp->rd_out = 0;
     qp->rq_head = qp->rq_tail = 0;
     qp->reply_count = 0;
-    qp->msg_open = qp->nak_sent = qp->heard = false;
+    qp->msg_open = qp->nak_sent = qp->heard = qp->refused = false;
     qp->peer = NULL;
     memset(qp->atomic, 0, sizeof(qp->atomic));
 }

@@ -48,19 +48,41 @@ static void emu_resp_ack(struct emu_qp *qp, uint32_t psn)
     }
 }
 
-/** Refuses the expected request. Whatever is not "come again" ends the queue pair (IBA 9.9.3). */
-static void emu_resp_refuse(struct emu_qp *qp, enum emu_nak nak)
+/** After a refusal that is final: the event, if there is one, and the end of the queue pair (IBA 9.9.3). */
+static void emu_resp_end(struct emu_qp *qp, int event)
 {
-    emu_resp_send_ctl(qp, EMU_OP_NAK, qp->epsn, nak);
-    if (nak == EMU_NAK_RNR || nak == EMU_NAK_SEQUENCE) {
-        qp->nak_sent = true; /* what is behind the refused packet is dropped without a word (IBA 9.7.5.2.8) */
+    if (event != EMU_NO_EVENT)
+        emu_event_raise_qp(qp, (enum ibv_event_type)event);
+    emu_qp_to_error(qp);
+}
+
+/**
+ * Refuses the expected request, behind the answers that still have to go (IBA 9.7.5.1: answers leave in PSN order).
+ * What comes behind the refused packet is dropped without a word (IBA 9.7.5.2.8).
+ */
+static void emu_resp_answer_nak(struct emu_qp *qp, enum emu_nak nak, int event)
+{
+    bool final = nak != EMU_NAK_RNR && nak != EMU_NAK_SEQUENCE;
+
+    qp->nak_sent = true;
+    if (qp->reply_count && qp->reply_count < EMU_REPLIES) {
+        qp->refused = final;
+        *emu_resp_reply(qp, qp->reply_count) =
+            (struct emu_reply){.kind = EMU_REPLY_NAK, .psn = qp->epsn, .nak = nak, .event = event};
+        qp->reply_count++;
         return;
     }
-    if (nak == EMU_NAK_ACCESS)
-        emu_event_raise_qp(qp, IBV_EVENT_QP_ACCESS_ERR);
-    else if (nak == EMU_NAK_INVALID)
-        emu_event_raise_qp(qp, IBV_EVENT_QP_REQ_ERR);
-    emu_qp_to_error(qp);
+    emu_resp_send_ctl(qp, EMU_OP_NAK, qp->epsn, nak);
+    if (final)
+        emu_resp_end(qp, event);
+}
+
+static void emu_resp_refuse(struct emu_qp *qp, enum emu_nak nak)
+{
+    emu_resp_answer_nak(qp, nak,
+                        nak == EMU_NAK_ACCESS    ? (int)IBV_EVENT_QP_ACCESS_ERR
+                        : nak == EMU_NAK_INVALID ? (int)IBV_EVENT_QP_REQ_ERR
+                                                 : EMU_NO_EVENT);
 }
 
 static void emu_resp_landed(struct emu_qp *qp)
@@ -170,8 +192,7 @@ static void emu_resp_fail_receive(struct emu_qp *qp, enum ibv_wc_status status, 
                                   const struct emu_pkt *p)
 {
     emu_resp_complete(qp, status, p);
-    emu_resp_send_ctl(qp, EMU_OP_NAK, qp->epsn, nak);
-    emu_qp_to_error(qp);
+    emu_resp_answer_nak(qp, nak, EMU_NO_EVENT); /* the completion tells */
 }
 
 static void emu_resp_send(struct emu_qp *qp, const struct emu_pkt *p)
@@ -213,7 +234,7 @@ static uint32_t emu_resp_answers_due(const struct emu_qp *qp)
     for (uint32_t i = 0; i < qp->reply_count; i++) {
         const struct emu_reply *r = &qp->reply[(qp->reply_head + i) % EMU_REPLIES];
 
-        n += r->kind != EMU_REPLY_ACK && !r->again;
+        n += (r->kind == EMU_REPLY_READ || r->kind == EMU_REPLY_ATOMIC) && !r->again;
     }
     return n;
 }
@@ -316,6 +337,8 @@ void emu_resp_receive(struct emu_qp *qp, const struct emu_pkt *p)
 
     if (qp->ibv.state != IBV_QPS_RTR && qp->ibv.state != IBV_QPS_RTS && qp->ibv.state != IBV_QPS_SQD)
         return;
+    if (qp->refused)
+        return;
     if (qp->ibv.state == IBV_QPS_RTR && !qp->heard) {
         qp->heard = true; /* the peer is there before our own side is ready (IBA 11.6.3.1) */
         emu_event_raise_qp(qp, IBV_EVENT_COMM_EST);
@@ -371,8 +394,7 @@ static struct emu_pkt *emu_resp_read_packet(struct emu_qp *qp, struct emu_reply 
 
     if (n && !mr) { /* deregistered half-way */
         emu_resp_send_ctl(qp, EMU_OP_NAK, (r->psn + r->sent / qp->mtu) & EMU_PSN_MASK, EMU_NAK_ACCESS);
-        emu_event_raise_qp(qp, IBV_EVENT_QP_ACCESS_ERR);
-        emu_qp_to_error(qp);
+        emu_resp_end(qp, IBV_EVENT_QP_ACCESS_ERR);
         return NULL;
     }
     p = emu_resp_packet(qp, EMU_OP_READ_RESPONSE, r->psn + r->sent / qp->mtu, n);
@@ -386,23 +408,45 @@ static struct emu_pkt *emu_resp_read_packet(struct emu_qp *qp, struct emu_reply 
     return p;
 }
 
+static struct emu_pkt *emu_resp_atomic_packet(struct emu_qp *qp, const struct emu_reply *r)
+{
+    struct emu_pkt *p = emu_resp_packet(qp, EMU_OP_ATOMIC_RESPONSE, r->psn, sizeof(r->old));
+
+    if (p)
+        memcpy(p->payload.bytes, &r->old, sizeof(r->old));
+    return p;
+}
+
+static struct emu_pkt *emu_resp_nak_packet(struct emu_qp *qp, const struct emu_reply *r)
+{
+    struct emu_pkt *p = emu_resp_packet(qp, EMU_OP_NAK, r->psn, 0);
+
+    if (p) {
+        p->nak = r->nak;
+        p->rnr_timer = qp->attr.min_rnr_timer;
+    }
+    return p;
+}
+
 struct emu_pkt *emu_resp_next(struct emu_qp *qp)
 {
-    struct emu_reply *r = emu_resp_reply(qp, 0);
+    struct emu_reply r = *emu_resp_reply(qp, 0);
     struct emu_pkt *p;
 
     if (qp->reply_count == 0)
         return NULL;
-    if (r->kind == EMU_REPLY_READ)
-        return emu_resp_read_packet(qp, r);
-    if (r->kind == EMU_REPLY_ACK) {
-        p = emu_resp_packet(qp, EMU_OP_ACK, r->psn, 0);
-    } else {
-        p = emu_resp_packet(qp, EMU_OP_ATOMIC_RESPONSE, r->psn, sizeof(r->old));
-        if (p)
-            memcpy(p->payload.bytes, &r->old, sizeof(r->old));
-    }
-    if (p)
-        emu_resp_pop(qp);
+    if (r.kind == EMU_REPLY_READ)
+        return emu_resp_read_packet(qp, emu_resp_reply(qp, 0));
+    if (r.kind == EMU_REPLY_ACK)
+        p = emu_resp_packet(qp, EMU_OP_ACK, r.psn, 0);
+    else if (r.kind == EMU_REPLY_NAK)
+        p = emu_resp_nak_packet(qp, &r);
+    else
+        p = emu_resp_atomic_packet(qp, &r);
+    if (!p)
+        return NULL;
+    emu_resp_pop(qp);
+    if (r.kind == EMU_REPLY_NAK && qp->refused)
+        emu_resp_end(qp, r.event);
     return p;
 }

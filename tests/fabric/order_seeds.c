@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "fabric.h"
 
 struct order_seeds {
     uint64_t from, count;
@@ -18,32 +19,22 @@ struct order_seeds {
     int verbose;
 };
 
-/* A second generator, so that the shape does not hang on the fabric's own choices. */
-static uint64_t order_random(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 static void order_shape(uint64_t seed, struct bench_spec *s, char *fabric, size_t len)
 {
     static const int mtu[] = {1024, 2048, 4096, 4096};
-    uint64_t r = seed * 0x2545f4914f6cdd1du + 1;
-    int ports = 2 + (int)(order_random(&r) % 4 == 0) * (1 + (int)(order_random(&r) % 3));
-    int lossy = order_random(&r) % 8 == 0;
+    uint64_t r = seed * 0x2545f4914f6cdd1du + 1; /* so that the shape does not hang on the fabric's own choices */
+    int ports = 2 + (int)(fabric_random(&r) % 4 == 0) * (1 + (int)(fabric_random(&r) % 3));
+    int lossy = fabric_random(&r) % 8 == 0;
 
     snprintf(fabric, len, "nodes=2,ports=%d,rate=200G,latency=2.5us,jitter=%lluns,mtu=%d,loss=%s", ports,
-             200 + (unsigned long long)(order_random(&r) % 6000), mtu[order_random(&r) % 4], lossy ? "0.002" : "0");
+             200 + (unsigned long long)(fabric_random(&r) % 6000), mtu[fabric_random(&r) % 4], lossy ? "0.002" : "0");
     *s = (struct bench_spec){.pattern = BENCH_SIGNAL,
                              .fabric = fabric,
                              .seed = seed,
                              .order = "release",
-                             .size = 16384 + (size_t)(order_random(&r) % 49152),
+                             .size = 16384 + (size_t)(fabric_random(&r) % 49152),
                              .count = 12,
-                             .window = 1 + (unsigned)(order_random(&r) % 6)};
+                             .window = 1 + (unsigned)(fabric_random(&r) % 6)};
 }
 
 static int order_arguments(int argc, char **argv, struct order_seeds *o)
