@@ -21,9 +21,11 @@ static int api_peer_range(struct braid_channel *ch, int pe, int *first, int *end
 int braid_fence(struct braid_channel *ch, int pe)
 {
     int first, end, rc = api_peer_range(ch, pe, &first, &end);
-    for (int i = first; !rc && i < end; i++)
+    if (rc)
+        return rc;
+    for (int i = first; i < end; i++)
         ch->peers[i].epoch++;
-    return rc;
+    return 0;
 }
 
 int braid_quiet(struct braid_channel *ch, int pe)

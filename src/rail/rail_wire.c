@@ -82,7 +82,7 @@ static int wire_check(const uint8_t *bytes, size_t len, uint32_t magic, size_t e
         return -EPROTO;
     }
     if (wire_get16(bytes + 4) != RAIL_WIRE_VERSION) {
-        snprintf(why, RAIL_WIRE_WHY, "of version %u, this process speaks version %u: use the same braid on both sides",
+        snprintf(why, RAIL_WIRE_WHY, "of version %u, this process speaks version %d: use the same braid on both sides",
                  wire_get16(bytes + 4), RAIL_WIRE_VERSION);
         return -EPROTO;
     }
