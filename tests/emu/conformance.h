@@ -119,6 +119,8 @@ void conformance_list(void);
 bool check_that(struct check *c, bool ok, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /** Notes a problem unless seen == expected. */
 bool check_equal(struct check *c, const char *what, long seen, long expected);
+/** Can B's cable be cut here, so that A's stays? If not, the check is skipped. */
+bool check_can_cut(struct check *c);
 /** Leaves the check unrun, with the reason. */
 void check_skip(struct check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** Next number of the check's own sequence: depends on the seed and the check's name only. */

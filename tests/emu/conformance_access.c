@@ -177,7 +177,7 @@ static void recv_bad_key(struct check *c, long arg)
     pair_check(&p);
 }
 
-/* What was asked for before the offence is answered before it (IBA 9.7.5.1: responses in order): an error is no haste. */
+/* What was asked for before the offence is answered before it (IBA 9.7.5.1: responses in order). */
 static void refused_behind_reads(struct check *c, long defect)
 {
     struct pair_options o = pair_defaults();

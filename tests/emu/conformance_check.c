@@ -41,6 +41,16 @@ void check_skip(struct check *c, const char *format, ...)
     va_end(args);
 }
 
+bool check_can_cut(struct check *c)
+{
+    const struct conformance_env *env = c->run->env;
+    if (!env->cable)
+        check_skip(c, "no way to take the cable out here");
+    else if (!strcmp(env->device[A], env->device[B]) && env->port[A] == env->port[B])
+        check_skip(c, "both ends are on one port");
+    return !c->skip[0];
+}
+
 /* splitmix64 */
 uint64_t check_random(struct check *c)
 {

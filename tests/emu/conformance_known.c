@@ -10,6 +10,7 @@
 #include <string.h>
 
 static const struct conformance_known table[] = {
+    {"rxe", "state_mtu_above_port", "any path MTU up to 4096 is taken; IBA Modify QP: no more than the port's", false},
     {"rxe", "state_mtu_zero", "path MTU 0 is taken; ibv_modify_qp(3) knows 256 to 4096 only", false},
     {"rxe", "state_rtr_rd_atomic_above_max", "max_dest_rd_atomic is not checked; IBA Modify QP: error above the limit",
      false},
