@@ -12,7 +12,7 @@ uint32_t rail_psn_count(enum rail_kind kind, uint32_t len, uint32_t mtu)
 {
     if (kind == RAIL_KIND_FETCH_ADD || len == 0)
         return 1;
-    return len / mtu + (len % mtu != 0);
+    return ((len - 1) >> __builtin_ctz(mtu)) + 1; /* an MTU is a power of two; a division here would be felt */
 }
 
 static uint32_t rail_slot_limit(const struct rail_lane *lane, enum rail_class klass)
