@@ -223,6 +223,8 @@ static int emu_abi_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct i
     struct emu_fabric *f = emu_fabric_of(qp->context);
     int rc, taken;
 
+    if (!emu_self())
+        return ENOTSUP;
     /* Time first: the doorbell is rung when the whole list has been written. */
     for (struct ibv_send_wr *w = wr ? wr->next : NULL; w; w = w->next)
         f->clock->charge(f, emu_cost_ns(EMU_COST_POST_NEXT));
