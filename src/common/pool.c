@@ -41,7 +41,6 @@ void *pool_get(struct pool *pool)
     if (!object)
         return NULL;
     memcpy(&pool->free_list, object, sizeof(void *));
-    pool->left--;
     return object;
 }
 
@@ -49,5 +48,4 @@ void pool_put(struct pool *pool, void *object)
 {
     memcpy(object, &pool->free_list, sizeof(void *));
     pool->free_list = object;
-    pool->left++;
 }

@@ -9,7 +9,6 @@
 struct pool {
     void *memory;
     void *free_list;
-    size_t left; /**< objects that can be taken now */
 };
 
 /** Makes a pool of count objects of size bytes each. 0, -EINVAL for zero of either, or -ENOMEM. */

@@ -276,6 +276,30 @@ static void bulk_cannot_starve_a_signal(void **state)
     assert_int_equal(signals_posted(), 1); /* lane 0 is full of bulk, but for the reserve */
 }
 
+/* The head of the FIFO may go but finds no slot; what comes after it must not slip past when one comes free. */
+static void a_full_home_lane_keeps_the_order(void **state)
+{
+    (void)state;
+    while (put(8) == 0)
+        ;
+    unsigned full = fake_pending(rig.qp[0]);
+    assert_int_equal(put(4096), 0); /* takes lane 1, which has room */
+    assert_int_equal(signal_add(), 0);
+    fake_end(rig.qp[1], 0);
+    assert_true(braid_progress(rig.ch) > 0);
+    assert_int_equal(fake_pending(rig.qp[0]), full);
+    assert_int_equal(put(16), 0); /* behind the signal */
+    for (unsigned i = 0; i < 2; i++) {
+        fake_end(rig.qp[0], 0);
+        assert_true(braid_progress(rig.ch) > 0);
+        assert_int_equal(fake_pending(rig.qp[0]), full);
+    }
+    assert_int_equal(fake_send(rig.qp[0], full - 2)->op, VERBS_OP_FETCH_ADD);
+    assert_int_equal(fake_send(rig.qp[0], full - 1)->len, 16);
+    assert_int_equal(braid_quiet(rig.ch, 0), 0);
+    assert_true(rig.done.failed == 0);
+}
+
 static void a_lost_piece_fails_the_signal_behind_it(void **state)
 {
     (void)state;
@@ -413,6 +437,7 @@ int main(void)
         WITH(a_full_fifo_is_try_again_and_leaves_nothing, make),
         WITH(a_full_lane_leaves_nothing_half_posted, make),
         WITH(bulk_cannot_starve_a_signal, make),
+        WITH(a_full_home_lane_keeps_the_order, make),
         WITH(a_lost_piece_fails_the_signal_behind_it, make),
         WITH(a_lost_home_lane_ends_word_ops, make),
         WITH(quiet_ends_when_all_lanes_are_lost, make),
