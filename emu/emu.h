@@ -280,6 +280,7 @@ struct emu_cqe {
     struct ibv_wc wc;
     struct emu_qp *qp;
     uint64_t sq_free; /* polling this entry frees the send queue up to here; 0 for a receive */
+    uint64_t rq_free; /* the same for the receive queue */
 };
 
 struct emu_cq {
@@ -384,7 +385,7 @@ struct emu_qp {
     bool ack_timer;
     /* responder */
     struct emu_rqe *rq;
-    uint64_t rq_head, rq_tail;
+    uint64_t rq_freed, rq_head, rq_tail;
     uint32_t epsn;
     bool nak_sent;
     bool heard;      /* a packet came in RTR */

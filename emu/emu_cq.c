@@ -144,6 +144,8 @@ int emu_cq_take(struct emu_cq *cq, int n, struct ibv_wc *out)
         /* The slot is free before its completion can be seen, and not earlier than it is polled. */
         if (e->sq_free)
             e->qp->sq_freed = e->sq_free;
+        if (e->rq_free)
+            e->qp->rq_freed = e->rq_free;
         out[taken++] = e->wc;
         cq->head = (cq->head + 1) % cq->size;
         cq->count--;

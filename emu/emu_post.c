@@ -100,7 +100,7 @@ int emu_post_recv(struct emu_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
     *taken = 0;
     for (; wr; wr = wr->next) {
         struct emu_rqe *r;
-        bool full = qp->rq_tail - qp->rq_head >= qp->cap.max_recv_wr;
+        bool full = qp->rq_tail - qp->rq_freed >= qp->cap.max_recv_wr;
 
         if (full || qp->ibv.state == IBV_QPS_RESET || wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge) {
             *bad = wr;

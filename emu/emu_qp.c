@@ -100,7 +100,7 @@ static void emu_qp_clear(struct emu_qp *qp)
     qp->ack_timer = qp->rnr_waiting = false;
     qp->sq_freed = qp->sq_una = qp->sq_nxt = qp->sq_numbered = qp->sq_tail = 0;
     qp->nxt_pkt = qp->rd_out = 0;
-    qp->rq_head = qp->rq_tail = 0;
+    qp->rq_freed = qp->rq_head = qp->rq_tail = 0;
     qp->reply_count = 0;
     qp->msg_open = qp->nak_sent = qp->heard = qp->refused = false;
     qp->peer = NULL;

@@ -95,7 +95,7 @@ static void emu_resp_landed(struct emu_qp *qp)
 void emu_resp_complete(struct emu_qp *qp, enum ibv_wc_status status, const struct emu_pkt *p)
 {
     struct emu_rqe *r = &qp->rq[qp->rq_head % qp->cap.max_recv_wr];
-    struct emu_cqe e = {.qp = qp};
+    struct emu_cqe e = {.qp = qp, .rq_free = qp->rq_head + 1};
     bool lost;
 
     e.wc.wr_id = r->wr_id;
