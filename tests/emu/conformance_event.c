@@ -81,6 +81,8 @@ static void channel_once(struct check *c, long arg)
             return;
     check_that(c, next_event(&p, PATIENCE_S * SEC) != NULL, "no event in %d s", (int)PATIENCE_S);
     check_that(c, !next_event(&p, 20 * MSEC), "a second event, though the CQ was armed once");
+    if (send_one(&p, 0))
+        check_that(c, !next_event(&p, 20 * MSEC), "an event for a later message, though the CQ was not armed again");
 }
 
 static void channel_solicited(struct check *c, long arg)

@@ -196,6 +196,25 @@ static void sq_slot_held_until_polled(struct check *c, long arg)
     check_equal(c, "ibv_post_send after one is", pair_post(&p, A, &op), 0);
 }
 
+/* The same for receives. */
+static void rq_slot_held_until_polled(struct check *c, long arg)
+{
+    (void)arg;
+    struct pair_options o = pair_defaults();
+    struct pair p;
+    o.recv_wr = 8;
+    if (!pair_start(c, &p, &o))
+        return;
+    uint32_t n = p.s[B].cap.max_recv_wr;
+    for (uint32_t i = 0; i < n; i++)
+        if (!check_equal(c, "ibv_post_recv", pair_recv(&p, B, i, 0, 64, 1), 0) ||
+            !pair_do(&p, A, &(struct op){.id = i, .opcode = IBV_WR_SEND, .len = 8}))
+            return;
+    check_equal(c, "ibv_post_recv before the completions are polled", pair_recv(&p, B, n, 0, 64, 1), ENOMEM);
+    check_wc(c, p.s[B].rcq, 0, IBV_WC_SUCCESS);
+    check_equal(c, "ibv_post_recv after one is", pair_recv(&p, B, n, 0, 64, 1), 0);
+}
+
 static void rq_full(struct check *c, long exact)
 {
     struct pair_options o = pair_defaults();
@@ -392,6 +411,39 @@ static void destroy_in_flight(struct check *c, long count)
     check_quiet(c, p.s[A].scq, 50 * MSEC);
 }
 
+/* Completions of a QP that is destroyed before they are polled: some devices drop them, some still give them; no other
+ * comes, and the CQ goes on to serve. */
+static void destroy_with_unpolled(struct check *c, long count)
+{
+    struct pair p, q;
+    struct ibv_wc wc;
+    long got = 0;
+    if (!pair_start(c, &p, NULL) || !pair_open(c, &q, NULL))
+        return;
+    for (long i = 0; i < count; i++)
+        check_equal(c, "ibv_post_send",
+                    pair_post(&p, A, &(struct op){.id = (uint64_t)i, .opcode = IBV_WR_RDMA_WRITE, .len = 8}), 0);
+    check_sleep(c, 50 * MSEC);
+    uint32_t number = p.s[A].qp->qp_num;
+    check_equal(c, "ibv_destroy_qp", check_release(c, p.s[A].qp), 0);
+    for (; check_poll(c, p.s[A].scq, &wc, 0); got++)
+        check_that(c, wc.wr_id == (uint64_t)got && wc.qp_num == number && wc.status == IBV_WC_SUCCESS,
+                   "completion of request %llu of QP %#x with '%s', expected %ld of %#x", (unsigned long long)wc.wr_id,
+                   wc.qp_num, ibv_wc_status_str(wc.status), got, number);
+    check_that(c, got == 0 || got == count, "completions after the QP was destroyed: seen %ld, expected none or %ld",
+               got, count);
+    struct side *s = &q.s[A];
+    check_release(c, s->qp);
+    struct ibv_qp_init_attr init = {.send_cq = p.s[A].scq,
+                                    .recv_cq = p.s[A].scq,
+                                    .qp_type = IBV_QPT_RC,
+                                    .cap = {.max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
+    s->qp = check_qp(c, s->pd, &init);
+    s->scq = p.s[A].scq;
+    if (s->qp && pair_connect(&q))
+        pair_do(&q, A, &(struct op){.id = 77, .opcode = IBV_WR_RDMA_WRITE, .len = 8});
+}
+
 const struct conformance_check conformance_queue_checks[] = {
     {"inline_write", inline_write, 0},
     {"inline_needs_no_key", inline_write, 1},
@@ -404,6 +456,7 @@ const struct conformance_check conformance_queue_checks[] = {
     {"sq_holds_what_it_says", sq_full, 1},
     {"sq_full_in_chain", sq_full_in_chain, 0},
     {"sq_slot_held_until_polled", sq_slot_held_until_polled, 0},
+    {"rq_slot_held_until_polled", rq_slot_held_until_polled, 0},
     {"rq_full", rq_full, 0},
     {"rq_holds_what_it_says", rq_full, 1},
     {"bad_wr_in_chain", bad_wr_in_chain, 0},
@@ -414,5 +467,6 @@ const struct conformance_check conformance_queue_checks[] = {
     {"post_send_in_err_flushes", post_send_in_err, 0},
     {"post_recv_in_err_flushes", post_recv_in_err, 0},
     {"destroy_in_flight", destroy_in_flight, 8},
+    {"destroy_with_unpolled", destroy_with_unpolled, 8},
     {0},
 };
