@@ -248,7 +248,8 @@ int braid_progress(struct braid_channel *ch);
 /**
  * Sends a message through the control mailbox of one lane and waits for its echo: the lane works both ways and both
  * sides speak the same mailbox version. The peer must be in progress. Gives the round trip in nanoseconds of the
- * context's clock. Returns 0; -EINVAL; -EPROTO where the peer refused the version; -ETIMEDOUT after 5 s; -EIO.
+ * context's clock. Returns 0; -EINVAL; -EAGAIN while an earlier echo could not be sent; -EPROTO where the
+ * peer refused the version; -ETIMEDOUT after 5 s; -EIO where the lane is gone.
  */
 int braid_echo(struct braid_channel *ch, int pe, int lane, uint64_t *rtt_ns);
 

@@ -37,13 +37,12 @@ int braid_echo(struct braid_channel *ch, int pe, int lane_index, uint64_t *rtt_n
         return -EIO;
     uint64_t nonce = random_next(&ch->random) | 1; /* 0 is "no answer yet" */
     uint64_t start = clock_now(&ch->braid->clock);
-    int rc = rail_mail_ask_echo(&lane->mail, nonce);
-    if (!rc) {
-        rc = rail_lane_pump_mail(lane);
-        if (rc < 0)
-            api_lane_dead(lane, rc, "mailbox", 0);
-    }
-    if (rc >= 0)
+    if (rail_mail_ask_echo(&lane->mail, nonce))
+        return -EAGAIN; /* an earlier one that timed out still waits for the peer's credit */
+    int rc = rail_lane_pump_mail(lane);
+    if (rc < 0)
+        api_lane_dead(lane, rc, "mailbox", 0);
+    else
         rc = api_echo_wait(peer, lane, nonce, start + API_ECHO_TIMEOUT_NS);
     if (!rc)
         *rtt_ns = clock_now(&ch->braid->clock) - start;
