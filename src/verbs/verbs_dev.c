@@ -18,8 +18,12 @@ int verbs_dev_names(struct verbs *v, char *out, size_t size)
     snprintf(out, size, "none");
     errno = 0;
     struct ibv_device **list = v->get_device_list(&count);
-    if (!list)
-        return verbs_errno();
+    if (!list) {
+        int rc = verbs_errno();
+        if (rc == -ENOSYS)
+            snprintf(out, size, "none, since the kernel's RDMA support (ib_uverbs) is not loaded");
+        return rc == -ENOSYS ? 0 : rc;
+    }
     for (int i = 0; i < count && used < size; i++) {
         int n = snprintf(out + used, size - used, "%s%s", i ? ", " : "", v->get_device_name(list[i]));
         used += n > 0 ? (size_t)n : 0;
@@ -34,8 +38,10 @@ static int verbs_dev_find(struct verbs *v, const char *name, struct ibv_context 
     int rc = 0, count = 0;
     errno = 0;
     struct ibv_device **list = v->get_device_list(&count);
-    if (!list)
-        return verbs_errno();
+    if (!list) {
+        rc = verbs_errno();
+        return rc == -ENOSYS ? 0 : rc; /* a kernel without RDMA: no devices (ibv_get_device_list(3)) */
+    }
     for (int i = 0; i < count; i++) {
         if (strcmp(v->get_device_name(list[i]), name) != 0)
             continue;
