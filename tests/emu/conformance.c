@@ -177,6 +177,10 @@ int conformance_run(const struct conformance_env *env)
 {
     struct conformance run = {.env = env};
     struct score score = {0};
+    if (!count(env)) {
+        fprintf(stderr, "conformance: no check's name begins with '%s' (see --list)\n", env->only);
+        return 2;
+    }
     if (open_run(&run)) {
         close_run(&run);
         return 2;

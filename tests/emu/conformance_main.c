@@ -83,9 +83,9 @@ static bool device(char *text, struct conformance_env *env, int side)
     unsigned long long port = 1;
     char *colon = strrchr(text, ':');
     if (colon) {
-        *colon = 0;
         if (!number(colon + 1, 1, 255, &port))
             return false;
+        *colon = 0;
     }
     env->device[side] = text;
     env->port[side] = (int)port;

@@ -134,6 +134,7 @@ static const struct emu_sim_api *find_api(void)
 
 static bool option(struct virtual *v, struct emu_sim_options *options, int key)
 {
+    char *end;
     switch (key) {
     case 'f':
         options->fabric = optarg;
@@ -145,8 +146,8 @@ static bool option(struct virtual *v, struct emu_sim_options *options, int key)
         v->env.only = optarg;
         return true;
     case 's':
-        options->seed = v->env.seed = strtoull(optarg, NULL, 0);
-        return true;
+        options->seed = v->env.seed = strtoull(optarg, &end, 0);
+        return end != optarg && !*end;
     case 'l':
         conformance_list();
         exit(0);
@@ -178,8 +179,11 @@ int main(int argc, char **argv)
     struct emu_sim_options options = {.size = sizeof options, .fabric = "nodes=1,gpus=1,ports=2", .seed = 1};
     options.limit_ns = 3600 * SEC;
     for (int key; (key = getopt_long(argc, argv, "", names, NULL)) != -1;)
-        if (!option(&v, &options, key))
+        if (!option(&v, &options, key)) {
+            fprintf(stderr, "conformance_sim: unknown option or bad value%s%s; see --help\n", optarg ? ": " : "",
+                    optarg ? optarg : "");
             return 2;
+        }
     v.api = find_api();
     return v.api ? run_fabric(&v, &options) : 2;
 }
