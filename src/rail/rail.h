@@ -97,11 +97,12 @@ struct rail_lane {
     uint32_t mask;       /**< of the ring: the power of two above depth, less one */
     uint32_t head, tail; /**< free-running: records of [tail, head) are outstanding */
     uint64_t backlog;    /**< bytes of them */
+    uint32_t psns;       /**< PSNs of them */
     struct rail_record *ring;
     struct rail_mail mail;
     uint32_t mail_busy; /**< mailbox sends outstanding */
     uint32_t mail_next; /**< send buffer to use next */
-    uint32_t word_slots;
+    uint32_t limit[3];  /**< by enum rail_class: slots that requests of that class may see in use, their own included */
 };
 
 /* ---- rail_open.c ------------------------------------------------------------------------------------------------- */

@@ -66,7 +66,9 @@ int rail_lane_open(struct rail_queue *queue, uint32_t start_psn, struct rail_lan
         .next_psn = start_psn & RAIL_PSN_MASK,
         .depth = depth,
         .mask = round_up_pow2(depth) - 1,
-        .word_slots = rail_word_slots(depth),
+        .limit = {[RAIL_CLASS_BULK] = depth - RAIL_MAIL_SLOTS - rail_word_slots(depth),
+                  [RAIL_CLASS_WORD] = depth - RAIL_MAIL_SLOTS,
+                  [RAIL_CLASS_MAIL] = depth},
     };
     queue->lanes[queue->lane_count++] = lane;
     int rc = rail_lane_make(lane);

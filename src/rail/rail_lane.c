@@ -15,30 +15,11 @@ uint32_t rail_psn_count(enum rail_kind kind, uint32_t len, uint32_t mtu)
     return ((len - 1) >> __builtin_ctz(mtu)) + 1; /* an MTU is a power of two; a division here would be felt */
 }
 
-static uint32_t rail_slot_limit(const struct rail_lane *lane, enum rail_class klass)
-{
-    switch (klass) {
-    case RAIL_CLASS_BULK:
-        return lane->depth - RAIL_MAIL_SLOTS - lane->word_slots;
-    case RAIL_CLASS_WORD:
-        return lane->depth - RAIL_MAIL_SLOTS;
-    default:
-        return lane->depth;
-    }
-}
-
-static uint32_t rail_psns_outstanding(const struct rail_lane *lane)
-{
-    if (lane->head == lane->tail)
-        return 0;
-    return (lane->next_psn - lane->ring[lane->tail & lane->mask].first_psn) & RAIL_PSN_MASK;
-}
-
 bool rail_lane_room(const struct rail_lane *lane, enum rail_class klass, enum rail_kind kind, uint32_t len)
 {
-    if (lane->state != RAIL_LANE_UP || lane->head - lane->tail >= rail_slot_limit(lane, klass))
+    if (lane->state != RAIL_LANE_UP || lane->head - lane->tail >= lane->limit[klass])
         return false;
-    return rail_psns_outstanding(lane) + rail_psn_count(kind, len, lane->mtu) < RAIL_PSN_WINDOW;
+    return lane->psns + rail_psn_count(kind, len, lane->mtu) < RAIL_PSN_WINDOW;
 }
 
 static enum verbs_op rail_verbs_op(enum rail_kind kind)
@@ -84,12 +65,14 @@ static int rail_lane_submit(struct rail_lane *lane, const struct rail_request *r
     };
     lane->next_psn = (lane->next_psn + record->psns) & RAIL_PSN_MASK;
     lane->backlog += r->len;
+    lane->psns += record->psns;
     lane->head++;
     int rc = verbs_post_send(lane->qp, &send);
     if (!rc)
         return 0;
     lane->head--;
     lane->backlog -= r->len;
+    lane->psns -= record->psns;
     lane->next_psn = record->first_psn;
     log_write(lane->queue->rail->log, LOG_LEVEL_ERROR,
               "port %s QP 0x%x: a request was not taken: %s; the lane is stopped", lane->queue->rail->name,

@@ -41,6 +41,7 @@ static bool rail_poll_send(struct rail_lane *lane, const struct verbs_completion
     struct rail_record record = lane->ring[lane->tail & lane->mask];
     lane->tail++;
     lane->backlog -= record.len;
+    lane->psns -= record.psns;
     if (record.kind == RAIL_KIND_MAIL) {
         lane->mail_busy--;
         if (!c->error)
