@@ -23,10 +23,10 @@ struct options {
     uint32_t word_depth; /**< places in the FIFO of deferred word ops, per peer and channel */
     uint32_t stripe_min; /**< bytes: the smallest put that is cut */
     uint32_t piece_min;  /**< bytes: the smallest piece */
-    uint32_t timeout;    /**< local ACK timeout, 4.096 us x 2^timeout; 0: never (IBA spec vol. 1, 9.7.6.1.3) */
+    uint32_t timeout;    /**< local ACK timeout, 4.096 us x 2^timeout; 0: never (ibv_modify_qp(3)) */
     uint32_t retry;
     uint32_t rnr_retry;
-    uint32_t min_rnr_timer; /**< as in IBA spec vol. 1, table 45 */
+    uint32_t min_rnr_timer; /**< code of a time, as in ibv_modify_qp(3) */
     uint32_t gid_index;     /**< or OPTIONS_AUTO */
     uint32_t pkey_index;
     uint32_t sl;

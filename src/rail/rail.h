@@ -18,7 +18,7 @@
 
 #define RAIL_PSN_MASK 0xffffffu
 /** Fewer PSNs than this may be outstanding on a lane: half the space, so that older and newer can be told apart
- *  (IBA spec vol. 1, 9.7.2). */
+ *  (IBA spec vol. 1, 9.7: reliable service). */
 #define RAIL_PSN_WINDOW (1u << 23)
 
 /** What a rail's lanes are made with; from the options. */
@@ -154,7 +154,7 @@ struct rail_request {
     uint64_t operand;
 };
 
-/** PSNs that a request consumes: request packets, but response packets for a READ (IBA spec vol. 1, 9.7.4.1); at
+/** PSNs that a request consumes: request packets, but response packets for a READ (IBA spec vol. 1, 9.7); at
  *  least 1. Pure. */
 uint32_t rail_psn_count(enum rail_kind kind, uint32_t len, uint32_t mtu);
 

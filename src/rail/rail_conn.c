@@ -110,7 +110,7 @@ int rail_lane_connect(struct rail_lane *lane, const struct rail_wire_rail *remot
     path.remote_psn = end.psn;
     path.local_psn = lane->start_psn;
     path.mtu = mtu;
-    /* No more READs and atomics in flight than the other end can answer (IBA spec vol. 1, 9.7.3.1). */
+    /* No more READs and atomics in flight than the other end can answer (max_rd_atomic in ibv_modify_qp(3)). */
     path.requester_rd_atomic = (uint8_t)min_u32(lane->queue->rail->limits.rd_atomic, remote->rd_atomic);
     int rc = verbs_qp_to_rtr(lane->qp, &path);
     if (!rc)

@@ -20,7 +20,7 @@ static bool rail_pump(struct rail_lane *lane, struct rail_event *out)
     return rc < 0 && rail_broken(lane, rc, "mailbox", out);
 }
 
-/* Every request is signalled and RC completes in posting order (IBA spec vol. 1, 10.8.3.1). Anything else would count
+/* Every request is signalled and RC completes in posting order (IBA spec vol. 1, 10.8). Anything else would count
  * data as arrived that has not, or wait for ever: the queue is given up, loudly. */
 static bool rail_distrust(struct rail_queue *queue, const struct verbs_completion *c)
 {
