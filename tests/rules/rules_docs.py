@@ -182,6 +182,24 @@ def check_program(tap, braid):
     tap.check("wrong use ends with status 2", bad)
 
 
+def demo_rows(text):
+    """Rows of `braid demo`: title -> GB/s."""
+    return {title: float(gbs) for title, gbs in re.findall(r"^  (\S.*?\S) +([\d.]+) GB/s", text, re.M)}
+
+
+def bad_figures(shown, printed):
+    """Figures of a page that are more than 2 % off what the program prints: virtual time is the same on any machine."""
+    return ([f"README shows '{t}' at {gbs} GB/s, braid demo prints {printed.get(t)}" for t, gbs in shown.items()
+             if abs(printed.get(t, 0) - gbs) > 0.02 * gbs] + ([] if shown else ["README shows no figures"]))
+
+
+def check_figures(tap, braid):
+    tap.must_flag("a figure that is off", bad_figures({"a": 24.5}, {"a": 26.0}))
+    tap.must_flag("a figure of nothing", bad_figures({"a": 24.5}, {}))
+    _, output = rules.run([braid, "demo"]) if os.path.exists(braid) else (127, "")
+    tap.check("README shows what braid demo prints", bad_figures(demo_rows(rules.read("README.md")), demo_rows(output)))
+
+
 def manual_options(build):
     """Option names in the generated braid.7."""
     try:
@@ -222,6 +240,7 @@ def main():
     check_manual(tap, build, options)
     check_options(tap, braid, options)
     check_program(tap, braid)
+    check_figures(tap, braid)
     tap.check("README's example compiles and links",
               bad_example(rules.read("README.md"), os.path.join(build, "src/libbraid.so")))
     tap.done()
