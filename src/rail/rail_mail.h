@@ -9,8 +9,8 @@
  * Credits. Each end keeps RAIL_MAIL_DEPTH receives posted and says in every message how many it has consumed since the
  * lane came up. A message may go while fewer than RAIL_MAIL_DEPTH - 1 are unconsumed; the last place is kept for a
  * CREDIT, which is sent when half the depth has been consumed and not yet said. So a message always finds a receive,
- * and two ends that fill each other's windows cannot block: a CREDIT that uses the last place reports at least half a window,
- * and the peer's can only be used up after that report has arrived.
+ * and two ends that fill each other's windows cannot block: a CREDIT that uses the last place reports at least half a
+ * window, and the peer's can only be used up after that report has arrived.
  *
  * This file is the state machine and the parser, without any verbs: rail_lane.c posts what it says.
  */

@@ -144,8 +144,8 @@ static const char *verbs_port_state(enum ibv_port_state state)
     return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "unknown";
 }
 
-/* The provider's query_port, which knows the whole struct; NULL where it has none. As verbs_get_ctx_op(), which pedantic
- * compilers refuse: a provider built against older headers has a shorter table, without this op. */
+/* The provider's query_port, which knows the whole struct; NULL where it has none. As verbs_get_ctx_op(), which
+ * pedantic compilers refuse: a provider built against older headers has a shorter table, without this op. */
 static struct verbs_context *verbs_port_op(struct ibv_context *context)
 {
     struct verbs_context *extended = verbs_get_ctx(context);
