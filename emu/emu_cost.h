@@ -23,9 +23,11 @@ enum emu_cost {
     EMU_COST_CREATE_QP,
     EMU_COST_MODIFY_QP,
     EMU_COST_EVENT,
-    EMU_COST_BRAID_PUT, /* libbraid's own code, a piece posted or not */
+    EMU_COST_BRAID_PUT,   /* libbraid's own code, without the device's: a put in one piece */
+    EMU_COST_BRAID_PIECE, /* each further piece */
     EMU_COST_BRAID_SIGNAL,
-    EMU_COST_BRAID_PROGRESS, /* an empty pass */
+    EMU_COST_BRAID_PROGRESS,   /* an empty pass over two rails */
+    EMU_COST_BRAID_COMPLETION, /* each thing that moved in it */
     EMU_COST_COUNT
 };
 

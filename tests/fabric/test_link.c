@@ -30,7 +30,7 @@ static int timed_puts(struct fabric_pe *p, int pe, int n, size_t len, uint64_t *
 /* 200 Gb/s is 25 bytes a nanosecond; a frame has 82 bytes around its payload, an RDMA address 16, an answer 4. */
 static int pe_latency(struct fabric_pe *p)
 {
-    uint64_t ns, wire = (82 + 16 + 8) / 25 + 2500 + (82 + 4) / 25 + 2500;
+    uint64_t ns = 0, wire = (82 + 16 + 8) / 25 + 2500 + (82 + 4) / 25 + 2500;
     int rc = 0;
 
     if (p->pe == 0) {
@@ -79,7 +79,7 @@ static void senders_share_a_receiving_port(void **state)
 static int pe_slow(struct fabric_pe *p)
 {
     char why[128];
-    uint64_t fast, slow;
+    uint64_t fast = 0, slow = 0;
     int rc = 0;
 
     if (p->pe == 0) {
@@ -111,7 +111,7 @@ static void ports_can_be_slowed(void **state)
 /** A cable that is out for a while costs time, not data. */
 static int pe_flap(struct fabric_pe *p)
 {
-    uint64_t ns;
+    uint64_t ns = 0;
     int rc = 0;
 
     if (p->pe == 0) {

@@ -70,7 +70,7 @@ static void bytes_are_spread_evenly(void **state)
 static void drain_is_slower_than_deferral(void **state)
 {
     struct bench_spec s = {
-        .pattern = BENCH_SIGNAL, .seed = 1, .size = 458752, .count = 100, .window = 16, .order = "drain"};
+        .pattern = BENCH_SIGNAL, .seed = 1, .size = 458752, .count = 400, .window = 16, .order = "drain"};
 
     (void)state;
     run(&s, &one);
