@@ -347,6 +347,7 @@ struct emu_reply {
     uint32_t psn;
     uint64_t va;
     uint32_t rkey, len, sent; /* READ: bytes */
+    uint32_t packets;         /* READ: packets sent */
     uint64_t old;             /* ATOMIC */
     enum emu_nak nak;         /* NAK, and the event that goes with it or EMU_NO_EVENT */
     int event;
@@ -368,7 +369,6 @@ struct emu_qp {
     struct ibv_qp_attr attr;
     bool sig_all;
     uint32_t gen; /* timers of an earlier life are void */
-    uint32_t mtu;
     /* in line at the port */
     bool in_line, reply_turn;
     struct emu_qp *line_next;
@@ -408,7 +408,18 @@ static inline int32_t emu_psn_diff(uint32_t a, uint32_t b)
 
 static inline struct emu_wqe *emu_wqe_at(struct emu_qp *qp, uint64_t i)
 {
-    return &qp->sq[i % qp->cap.max_send_wr];
+    return &qp->sq[i % (qp->cap.max_send_wr + 1u)]; /* one more than can be used, so never nothing */
+}
+
+static inline struct emu_rqe *emu_rqe_at(struct emu_qp *qp, uint64_t i)
+{
+    return &qp->rq[i % (qp->cap.max_recv_wr + 1u)];
+}
+
+/** Path MTU in bytes, from the verbs' code (1: 256, 5: 4096). */
+static inline uint32_t emu_qp_mtu(const struct emu_qp *qp)
+{
+    return 128u << qp->attr.path_mtu;
 }
 
 /** Creates an RC QP in RESET; NULL and errno. */

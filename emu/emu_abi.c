@@ -25,7 +25,7 @@ EMU_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
         emu_ctx_of(context)->refs++;
     }
     emu_leave(f, 0);
-    return pd ? &pd->ibv : NULL;
+    return (struct ibv_pd *)pd;
 }
 
 EMU_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)

@@ -106,7 +106,7 @@ int emu_post_recv(struct emu_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
             *bad = wr;
             return full ? ENOMEM : EINVAL;
         }
-        r = &qp->rq[qp->rq_tail++ % qp->cap.max_recv_wr];
+        r = emu_rqe_at(qp, qp->rq_tail++);
         r->wr_id = wr->wr_id;
         r->n_sge = wr->num_sge;
         if (wr->num_sge)

@@ -52,7 +52,7 @@ static struct emu_qp *emu_qp_alloc(const struct ibv_qp_cap *cap)
         emu_qp_free(qp);
         return NULL;
     }
-    for (uint32_t i = 0; i < cap->max_send_wr; i++)
+    for (uint32_t i = 0; i <= cap->max_send_wr; i++)
         qp->sq[i].inline_data = qp->inline_slab + (size_t)i * cap->max_inline_data;
     return qp;
 }
@@ -172,7 +172,6 @@ static void emu_qp_enter(struct emu_qp *qp, enum ibv_qp_state from)
 {
     switch (qp->ibv.state) {
     case IBV_QPS_RTR:
-        qp->mtu = 128u << qp->attr.path_mtu;
         qp->epsn = qp->attr.rq_psn;
         qp->peer = emu_fabric_find_gid(qp->ctx->dev->fabric, &qp->attr.ah_attr.grh.dgid);
         break;

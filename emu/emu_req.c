@@ -136,7 +136,7 @@ static uint32_t emu_req_psns(const struct emu_qp *qp, const struct emu_wqe *w)
 {
     if (emu_req_is_atomic(w) || w->len == 0)
         return 1;
-    return (w->len + qp->mtu - 1) / qp->mtu;
+    return (w->len + emu_qp_mtu(qp) - 1) / emu_qp_mtu(qp);
 }
 
 bool emu_req_wants(const struct emu_qp *qp)
@@ -145,7 +145,7 @@ bool emu_req_wants(const struct emu_qp *qp)
 
     if ((qp->ibv.state != IBV_QPS_RTS && qp->ibv.state != IBV_QPS_SQD) || qp->rnr_waiting || qp->sq_nxt == qp->sq_tail)
         return false;
-    w = &qp->sq[qp->sq_nxt % qp->cap.max_send_wr];
+    w = &qp->sq[qp->sq_nxt % (qp->cap.max_send_wr + 1u)];
     if (w->status != IBV_WC_SUCCESS)
         return false; /* a local error that waits for its turn to complete: nothing behind it starts */
     if (qp->nxt_pkt > 0)
@@ -208,9 +208,10 @@ static struct emu_pkt *emu_req_packet(struct emu_qp *qp, enum emu_op op, uint32_
 /** The next packet of a WRITE or SEND. */
 static struct emu_pkt *emu_req_data_packet(struct emu_qp *qp, struct emu_wqe *w)
 {
-    uint32_t i = qp->nxt_pkt, off = i * qp->mtu, left = w->len - off;
-    struct emu_pkt *p = emu_req_packet(qp, emu_req_is_write(w) ? EMU_OP_WRITE : EMU_OP_SEND,
-                                       (w->first_psn + i) & EMU_PSN_MASK, left < qp->mtu ? left : qp->mtu);
+    uint32_t i = qp->nxt_pkt, off = i * emu_qp_mtu(qp), left = w->len - off;
+    struct emu_pkt *p =
+        emu_req_packet(qp, emu_req_is_write(w) ? EMU_OP_WRITE : EMU_OP_SEND, (w->first_psn + i) & EMU_PSN_MASK,
+                       left < emu_qp_mtu(qp) ? left : emu_qp_mtu(qp));
 
     if (!p)
         return NULL;
@@ -253,9 +254,9 @@ static struct emu_pkt *emu_req_ask_packet(struct emu_qp *qp, struct emu_wqe *w)
     if (!p)
         return NULL;
     p->flags = EMU_PKT_FIRST | EMU_PKT_LAST;
-    p->va = w->va + (uint64_t)w->got * qp->mtu;
+    p->va = w->va + (uint64_t)w->got * emu_qp_mtu(qp);
     p->rkey = w->rkey;
-    p->dma_len = w->len - w->got * qp->mtu;
+    p->dma_len = w->len - w->got * emu_qp_mtu(qp);
     p->compare_add = w->compare_add;
     p->swap = w->swap;
     p->wire_bytes += op == EMU_OP_READ_REQUEST ? 16 : 28; /* RETH, AtomicETH */
@@ -407,7 +408,7 @@ static void emu_req_answer(struct emu_qp *qp, const struct emu_pkt *p)
     w = emu_wqe_at(qp, qp->sq_una);
     if (!emu_req_has_answer(w) || p->psn != qp->una_psn || emu_req_is_read(w) != (p->op == EMU_OP_READ_RESPONSE))
         return;
-    emu_mr_scatter(qp, w->sge, w->n_sge, (uint64_t)w->got * qp->mtu, &p->payload);
+    emu_mr_scatter(qp, w->sge, w->n_sge, (uint64_t)w->got * emu_qp_mtu(qp), &p->payload);
     w->got++;
     w->resync = false;
     qp->una_psn = (qp->una_psn + 1) & EMU_PSN_MASK;

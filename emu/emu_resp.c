@@ -94,7 +94,7 @@ static void emu_resp_landed(struct emu_qp *qp)
 
 void emu_resp_complete(struct emu_qp *qp, enum ibv_wc_status status, const struct emu_pkt *p)
 {
-    struct emu_rqe *r = &qp->rq[qp->rq_head % qp->cap.max_recv_wr];
+    struct emu_rqe *r = emu_rqe_at(qp, qp->rq_head);
     struct emu_cqe e = {.qp = qp, .rq_free = qp->rq_head + 1};
     bool lost;
 
@@ -197,7 +197,7 @@ static void emu_resp_fail_receive(struct emu_qp *qp, enum ibv_wc_status status, 
 
 static void emu_resp_send(struct emu_qp *qp, const struct emu_pkt *p)
 {
-    struct emu_rqe *r = &qp->rq[qp->rq_head % (qp->cap.max_recv_wr ? qp->cap.max_recv_wr : 1)];
+    struct emu_rqe *r = emu_rqe_at(qp, qp->rq_head);
 
     if (!emu_resp_in_turn(qp, p)) {
         emu_resp_refuse(qp, EMU_NAK_INVALID);
@@ -259,7 +259,7 @@ static void emu_resp_read(struct emu_qp *qp, const struct emu_pkt *p)
         emu_resp_refuse(qp, EMU_NAK_ACCESS);
         return;
     }
-    qp->epsn = (qp->epsn + (p->dma_len ? (p->dma_len + qp->mtu - 1) / qp->mtu : 1)) & EMU_PSN_MASK;
+    qp->epsn = (qp->epsn + (p->dma_len ? (p->dma_len + emu_qp_mtu(qp) - 1) / emu_qp_mtu(qp) : 1)) & EMU_PSN_MASK;
     emu_resp_push(
         qp, (struct emu_reply){.kind = EMU_REPLY_READ, .psn = p->psn, .va = p->va, .rkey = p->rkey, .len = p->dma_len});
 }
@@ -388,21 +388,22 @@ static void emu_resp_pop(struct emu_qp *qp)
 
 static struct emu_pkt *emu_resp_read_packet(struct emu_qp *qp, struct emu_reply *r)
 {
-    uint32_t left = r->len - r->sent, n = left < qp->mtu ? left : qp->mtu;
+    uint32_t left = r->len - r->sent, n = left < emu_qp_mtu(qp) ? left : emu_qp_mtu(qp);
     struct emu_mr *mr = n ? emu_mr_remote(qp, r->rkey, r->va + r->sent, n, IBV_ACCESS_REMOTE_READ) : NULL;
     struct emu_pkt *p;
 
     if (n && !mr) { /* deregistered half-way */
-        emu_resp_send_ctl(qp, EMU_OP_NAK, (r->psn + r->sent / qp->mtu) & EMU_PSN_MASK, EMU_NAK_ACCESS);
+        emu_resp_send_ctl(qp, EMU_OP_NAK, (r->psn + r->packets) & EMU_PSN_MASK, EMU_NAK_ACCESS);
         emu_resp_end(qp, IBV_EVENT_QP_ACCESS_ERR);
         return NULL;
     }
-    p = emu_resp_packet(qp, EMU_OP_READ_RESPONSE, r->psn + r->sent / qp->mtu, n);
+    p = emu_resp_packet(qp, EMU_OP_READ_RESPONSE, r->psn + r->packets, n);
     if (!p)
         return NULL;
     if (n)
         mr->mem->load(mr, r->va + r->sent - mr->remote_base, &p->payload, 0, n);
     r->sent += n;
+    r->packets++;
     if (r->sent == r->len)
         emu_resp_pop(qp);
     return p;

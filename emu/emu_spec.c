@@ -83,7 +83,7 @@ static int emu_spec_int(const struct emu_spec_at *at, const char *key, const cha
 
 static int emu_spec_time(const struct emu_spec_at *at, const char *key, const char *word, uint64_t *out)
 {
-    double v;
+    double v = 0;
     int rc = emu_spec_number(at, key, word, emu_spec_time_units, 0, 1e11, &v);
 
     if (rc == 0)
@@ -98,7 +98,7 @@ static int emu_spec_rates(const struct emu_spec_at *at, const char *word, struct
 
     for (const char *p = word;; p++) {
         size_t len = strcspn(p, ":");
-        double v;
+        double v = 0;
 
         if (n == EMU_SPEC_PORTS)
             return emu_spec_fail(at, "rate: seen more than %d rates, expected one a port at most", EMU_SPEC_PORTS);
@@ -114,12 +114,28 @@ static int emu_spec_rates(const struct emu_spec_at *at, const char *word, struct
     return 0;
 }
 
+/** Reads prefix and a number behind it; moves on. */
+static bool emu_spec_numbered(const char **text, const char *prefix, int *out)
+{
+    size_t len = strlen(prefix);
+    char *end;
+    long v;
+
+    if (strncmp(*text, prefix, len) != 0 || (*text)[len] < '0' || (*text)[len] > '9')
+        return false;
+    v = strtol(*text + len, &end, 10);
+    if (v > 1000000)
+        return false;
+    *out = (int)v;
+    *text = end;
+    return true;
+}
+
 static int emu_spec_port(const struct emu_spec_at *at, const char *port, struct emu_change *c)
 {
-    int used = 0;
+    const char *p = port;
 
-    if (sscanf(port, "h%d/mlx5_%d:1%n", &c->host, &c->dev, &used) != 2 || used == 0 || port[used] != '\0' ||
-        c->host < 0 || c->dev < 0)
+    if (!emu_spec_numbered(&p, "h", &c->host) || !emu_spec_numbered(&p, "/mlx5_", &c->dev) || strcmp(p, ":1") != 0)
         return emu_spec_fail(at, "seen \"%s\", expected a port such as h0/mlx5_0:1 (each device has one port)", port);
     return 0;
 }
