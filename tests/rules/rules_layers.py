@@ -23,8 +23,8 @@ LAYERS = {
     "src/verbs": {"may": ["src/common"], "system": r"infiniband/"},
     "src/rail": {"may": ["src/common", "src/verbs"]},
     "src/api": {"may": ["src/common", "src/plan", "src/topo", "src/gpu", "src/verbs", "src/rail", "include/braid"]},
-    "bench": {"may": ["include/braid", "emu/emu_sim.h"]},
-    "cli": {"may": ["include/braid", "emu/emu_sim.h", "bench", "src/topo"]},
+    "bench": {"may": ["include/braid", "emu/include/emu_sim.h"]},
+    "cli": {"may": ["include/braid", "emu/include/emu_sim.h", "bench", "src/topo"]},
     "plugin/nvshmem": {"may": ["include/braid"]},
     "man": {"may": ["include/braid"]},
     "emu": {"may": [], "system": r"infiniband/|sanitizer/|valgrind/"},
@@ -151,7 +151,7 @@ def try_layer(layer, flags, directory, tree):
 
 def self_tests(tap):
     tree = ["include/braid/braid.h", "src/common/log.h", "src/plan/plan.h", "src/verbs/verbs.h", "src/rail/rail.h",
-            "emu/emu.h", "emu/emu_sim.h", "bench/bench.h", "cli/cli.h"]
+            "emu/emu.h", "emu/include/emu_sim.h", "bench/bench.h", "cli/cli.h"]
     bad = (("src/plan/plan_x.c", '#include "verbs.h"'), ("src/plan/plan_x.c", "#include <infiniband/verbs.h>"),
            ("src/plan/plan_x.c", '#include "../common/log.h"'), ("src/common/log.c", '#include "plan.h"'),
            ("src/rail/rail_x.c", "#include <infiniband/verbs.h>"), ("src/rail/rail_x.c", '#include "plan.h"'),
