@@ -124,7 +124,7 @@ int bench_braid_open(struct bench_pe *p, void **self)
         bench_braid_close(t);
         return rc;
     }
-    t->ch = braid_channel(t->b, 0);
+    t->ch = braid_channel_at(t->b, 0);
     /* As if every put were cut over all lanes: never cheaper than it is. */
     t->cost_put =
         p->run->emu->cost("braid_put") + p->run->emu->cost("braid_piece") * (uint64_t)(braid_rail_count(t->b) - 1);

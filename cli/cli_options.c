@@ -37,7 +37,7 @@ int cli_options(int argc, char **argv)
         cli_options_help(asked ? stdout : stderr);
         return asked ? CLI_GOOD : CLI_USAGE;
     }
-    for (size_t i = 0; braid_option_row(i, &row) == 0; i++) {
+    for (size_t i = 0; braid_option_at(i, &row) == 0; i++) {
         cli_options_variable(row.name, variable, sizeof(variable));
         printf("%-21s %-8s %s\n", variable, row.default_value[0] ? row.default_value : "-", row.help);
     }

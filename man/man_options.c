@@ -22,7 +22,7 @@ static void print_text(const char *text)
 int main(void)
 {
     struct braid_option_row row;
-    for (size_t i = 0; braid_option_row(i, &row) == 0; i++) {
+    for (size_t i = 0; braid_option_at(i, &row) == 0; i++) {
         printf(".It Cm %s\n", row.name);
         print_text(row.help);
         if (row.default_value[0] != '\0') {

@@ -62,7 +62,7 @@ enum braid_log_level { BRAID_LOG_ERROR, BRAID_LOG_WARN, BRAID_LOG_INFO, BRAID_LO
  */
 struct braid_options {
     size_t size;
-    /** NULL-terminated array of "name=value" (see braid_option_row()); beats the environment's BRAID_NAME. May be
+    /** NULL-terminated array of "name=value" (see braid_option_at()); beats the environment's BRAID_NAME. May be
      *  NULL. Read during the call only. */
     const char *const *settings;
     /** The caller's clock in nanoseconds, monotonic. NULL: CLOCK_MONOTONIC. */
@@ -88,7 +88,7 @@ struct braid_option_row {
 };
 
 /** The i-th row of the option table. 0, or -ENOENT past the last one. Any thread. */
-int braid_option_row(size_t i, struct braid_option_row *out);
+int braid_option_at(size_t i, struct braid_option_row *out);
 
 /** The library's version as "0.1.0". Static string; any thread. */
 const char *braid_version(void);
@@ -142,10 +142,10 @@ struct braid_rail_stats {
 };
 
 /** 0, or -EINVAL for a rail out of range. Figures of a channel in use by another thread may be a moment old. */
-int braid_rail_stats(const struct braid *b, int rail, struct braid_rail_stats *out);
+int braid_rail_stats_at(const struct braid *b, int rail, struct braid_rail_stats *out);
 
 /** The i-th channel (option "channels" says how many), or NULL where there is none or before braid_connect(). */
-struct braid_channel *braid_channel(struct braid *b, int i);
+struct braid_channel *braid_channel_at(struct braid *b, int i);
 
 /** Lanes of this channel to a peer, or -EINVAL for a pe out of range. */
 int braid_lane_count(const struct braid_channel *ch, int pe);

@@ -21,7 +21,7 @@ struct api_peer *api_peer(struct braid_channel *ch, int pe)
     return NULL;
 }
 
-struct braid_channel *braid_channel(struct braid *b, int i)
+struct braid_channel *braid_channel_at(struct braid *b, int i)
 {
     if (!b || b->state != API_CONNECTED || i < 0 || (unsigned)i >= b->channel_count)
         return NULL;

@@ -20,7 +20,7 @@ const char *braid_version(void)
     return API_STRING(BRAID_VERSION_MAJOR) "." API_STRING(BRAID_VERSION_MINOR) "." API_STRING(BRAID_VERSION_PATCH);
 }
 
-int braid_option_row(size_t i, struct braid_option_row *out)
+int braid_option_at(size_t i, struct braid_option_row *out)
 {
     struct options_info info;
     int rc = options_row(i, &info);
@@ -158,7 +158,7 @@ int braid_rail_count(const struct braid *b)
     return (int)b->rail_count;
 }
 
-int braid_rail_stats(const struct braid *b, int rail, struct braid_rail_stats *out)
+int braid_rail_stats_at(const struct braid *b, int rail, struct braid_rail_stats *out)
 {
     if (!b || !out || rail < 0 || (unsigned)rail >= b->rail_count)
         return -EINVAL;

@@ -126,7 +126,7 @@ int fabric_connect(struct fabric_pe *p)
         rc = braid_mem_reg(p->b, p->bytes, FABRIC_MEM + FABRIC_WORDS * 8, &mo, &p->mem);
     if (rc)
         return rc;
-    p->ch = braid_channel(p->b, 0);
+    p->ch = braid_channel_at(p->b, 0);
     for (int i = 0; i < p->n_pes; i++) {
         mine[i].addr = mo.remote_addr;
         rc = rc ? rc : braid_mem_key(p->mem, &mine[i].key);

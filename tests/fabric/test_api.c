@@ -103,11 +103,11 @@ static int pe_every_rail_used(struct fabric_pe *p)
         rc = fabric_put(p, other, 1 << 20, 0, 1 << 20, NULL);
     rc = rc ? rc : braid_quiet(p->ch, other);
     for (int i = 0; rc == 0 && i < n; i++) {
-        rc = braid_rail_stats(p->b, i, &stats);
+        rc = braid_rail_stats_at(p->b, i, &stats);
         fabric_check(p, stats.put_bytes > 0 && stats.rate_bits == 200000000000u && stats.errors == 0,
                      "each rail carries");
     }
-    fabric_equal(p, braid_rail_stats(p->b, n, &stats), -EINVAL, "stats of no rail");
+    fabric_equal(p, braid_rail_stats_at(p->b, n, &stats), -EINVAL, "stats of no rail");
     rc = rc ? rc : fabric_barrier(p);
     fabric_check(p, memcmp(p->bytes, p->bytes + (1 << 20), 1 << 20) == 0, "bytes");
     return rc;

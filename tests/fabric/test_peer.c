@@ -86,7 +86,7 @@ static int pe_no_room(struct fabric_pe *p)
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         fabric_equal(p, braid_connect(p->b, &bad[i]), -EINVAL, "bad struct braid_peers");
-    fabric_check(p, braid_channel(p->b, 0) == NULL, "no channel before connect");
+    fabric_check(p, braid_channel_at(p->b, 0) == NULL, "no channel before connect");
     return 0;
 }
 

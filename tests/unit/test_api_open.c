@@ -178,7 +178,7 @@ static void a_lane_that_cannot_be_is_left_out(void **state)
     assert_int_equal(open_with("fake0,fake1", NULL, &b), 0);
     fake_fail(FAKE_RTR, 0, -EHOSTUNREACH);
     assert_int_equal(connect_to_self(b), 0);
-    assert_int_equal(braid_lane_count(braid_channel(b, 0), 0), 1);
+    assert_int_equal(braid_lane_count(braid_channel_at(b, 0), 0), 1);
     assert_non_null(strstr(logged, "left out"));
     braid_close(b);
 }
@@ -191,7 +191,7 @@ static void an_exchange_that_fails_ends_connecting(void **state)
         assert_int_equal(open_with("fake0,fake1", NULL, &b), 0);
         assert_int_equal(connect_to_self(b), -ECONNRESET);
         assert_int_equal(rounds, failing + 1);
-        assert_null(braid_channel(b, 0));
+        assert_null(braid_channel_at(b, 0));
         assert_int_equal(connect_to_self(b), -EALREADY);
         braid_close(b);
     }
@@ -279,7 +279,7 @@ static void a_context_can_be_closed_at_any_time(void **state)
     assert_int_equal(braid_mem_key(mem, &key), 0);
     struct braid_done done = {0};
     struct braid_remote there = {(uintptr_t)memory, &key};
-    assert_int_equal(braid_put(braid_channel(b, 0), 0, there, (struct braid_local){memory, mem}, 4096, &done), 0);
+    assert_int_equal(braid_put(braid_channel_at(b, 0), 0, there, (struct braid_local){memory, mem}, 4096, &done), 0);
     braid_close(b); /* with a request out */
     assert_true(done.ok == 0 && done.failed == 0);
 }
@@ -327,7 +327,7 @@ static void keys_are_checked_by_ops_and_in_full(void **state)
         struct braid_key key = made;
         key.bytes[cases[i].at] = cases[i].value;
         struct braid_remote there = {(uintptr_t)memory, &key};
-        int put = braid_put(braid_channel(b, 0), 0, there, (struct braid_local){memory, mem}, 1000, NULL);
+        int put = braid_put(braid_channel_at(b, 0), 0, there, (struct braid_local){memory, mem}, 1000, NULL);
         int check = braid_key_check(b, 0, &key);
         if (put != cases[i].put || check != cases[i].check)
             fail_msg("%s: put %d, check %d", cases[i].name, put, check);
@@ -366,8 +366,8 @@ static void ops_are_checked_before_anything_is_posted(void **state)
     struct braid_done done = {0};
     assert_int_equal(open_with("fake0", NULL, &b), 0);
     assert_int_equal(connect_to_self(b), 0);
-    struct braid_channel *ch = braid_channel(b, 0);
-    assert_null(braid_channel(b, 1));
+    struct braid_channel *ch = braid_channel_at(b, 0);
+    assert_null(braid_channel_at(b, 1));
     assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
     assert_int_equal(braid_mem_key(mem, &key), 0);
     struct braid_remote there = {(uintptr_t)memory, &key}, past = {(uintptr_t)memory + 4090, &key};

@@ -70,7 +70,7 @@ static int make_with(const char *setting)
     options.log = keep_line;
     assert_int_equal(braid_open(&options, &rig.b), 0);
     assert_int_equal(braid_connect(rig.b, &peers), 0);
-    rig.ch = braid_channel(rig.b, 0);
+    rig.ch = braid_channel_at(rig.b, 0);
     assert_int_equal(braid_mem_reg(rig.b, memory, sizeof(memory), NULL, &rig.mem), 0);
     assert_int_equal(braid_mem_key(rig.mem, &rig.key), 0);
     rig.qp[0] = fake_qp(0);
@@ -413,12 +413,12 @@ static void statistics_count_payload(void **state)
     assert_int_equal(put(100), 0);
     assert_int_equal(braid_quiet(rig.ch, 0), 0);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(braid_rail_stats(rig.b, i, &stats[i]), 0);
+        assert_int_equal(braid_rail_stats_at(rig.b, i, &stats[i]), 0);
     assert_true(stats[0].put_bytes + stats[1].put_bytes == (1 << 20) + 100);
     assert_true(stats[0].word_ops == 2 && stats[1].word_ops == 0);
     assert_string_equal(stats[1].port, "fake1:1");
-    assert_int_equal(braid_rail_stats(rig.b, 2, &stats[0]), -EINVAL);
-    assert_int_equal(braid_rail_stats(rig.b, -1, &stats[0]), -EINVAL);
+    assert_int_equal(braid_rail_stats_at(rig.b, 2, &stats[0]), -EINVAL);
+    assert_int_equal(braid_rail_stats_at(rig.b, -1, &stats[0]), -EINVAL);
 }
 
 #define WITH(f, m) cmocka_unit_test_setup_teardown(f, m, drop)
