@@ -32,13 +32,14 @@ def installed(folder):
 def missing(files):
     """What a user needs and did not get."""
     wanted = (r"include/braid/braid\.h$", r"/libbraid\.so$", r"/libbraid\.so\.\d+$", r"pkgconfig/braid\.pc$", r"bin/braid$",
-              r"man1/braid\.1$", r"man7/braid\.7$")
+              r"man1/braid\.1$", r"man7/braid\.7$", r"lib/braid/emu/libibverbs\.so\.1$")
     return [f"nothing installed matches {w}" for w in wanted if not any(re.search(w, f) for f in files)]
 
 
 def unwanted(files):
-    """What would get in the way of the real libibverbs, or belongs to the tests."""
-    return [f"{f} is installed" for f in files if re.search(r"ibverbs|emu_sim|conformance|/test_", f)]
+    """What would get in the way of the real libibverbs, or belongs to the tests. The emulator has a folder of its own."""
+    return [f"{f} is installed" for f in files
+            if re.search(r"ibverbs|emu_sim|conformance|/test_", f) and not re.search(r"/lib/braid/emu/libibverbs\.so", f)]
 
 
 def build_and_run(tap, folder, files):
@@ -60,6 +61,15 @@ def build_and_run(tap, folder, files):
               [] if status == 0 and version in output.split() else [f"status {status}"] + output.splitlines())
 
 
+def run_demo(tap, folder, files):
+    """The installed program finds the installed emulator."""
+    program = os.path.join(folder, next(f for f in files if f.endswith("bin/braid")))
+    library = os.path.join(folder, os.path.dirname(next(f for f in files if re.search(r"/libbraid\.so\.\d+$", f))))
+    env = {k: v for k, v in os.environ.items() if k != "BRAID_EMU_LIB"}
+    status, output = rules.run([program, "demo", "--count", "4"], env=dict(env, LD_LIBRARY_PATH=library))
+    tap.check("the installed demo runs", [] if status == 0 and "GB/s" in output else [f"status {status}"] + output.splitlines())
+
+
 def main():
     tap = rules.Tap()
     tap.must_flag("an installation without the header", missing(["usr/lib/libbraid.so", "usr/bin/braid"]))
@@ -72,6 +82,7 @@ def main():
         tap.check("nothing else is", unwanted(files))
         if not missing(files):
             build_and_run(tap, folder, files)
+            run_demo(tap, folder, files)
     tap.done()
 
 
