@@ -430,7 +430,7 @@ int emu_qp_destroy(struct emu_qp *qp);
 int emu_qp_modify(struct emu_qp *qp, const struct ibv_qp_attr *attr, int mask);
 /** Moves to ERR and flushes both queues in order. */
 void emu_qp_to_error(struct emu_qp *qp);
-/** Whether mask is what the transition needs (IBA 11.2.4.2); 0 or an errno. */
+/** Whether mask is what the transition needs (IBA, Modify Queue Pair); 0 or an errno. */
 int emu_attr_check(const struct emu_qp *qp, enum ibv_qp_state to, const struct ibv_qp_attr *attr, int mask);
 
 /** ibv_post_send(3). 0 or an errno, *bad at the first request that was not taken; *taken counts the others. */

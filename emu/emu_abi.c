@@ -292,7 +292,7 @@ static int emu_abi_req_notify(struct ibv_cq *ibv, int solicited_only)
 
     if (emu_enter(f, EMU_COST_ARM, "ibv_req_notify_cq"))
         return ENOTSUP;
-    /* "Any" outlives a later "solicited only" (IBA 11.2.8.2). */
+    /* "Any" outlives a later "solicited only" (ibv_req_notify_cq(3)). */
     if (solicited_only)
         cq->armed_solicited = true;
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emu_attr.c - which attributes an RC queue pair must be given for each change of state, and which values are possible
- * (IBA 11.2.4.2; ibv_modify_qp(3)). Decides only. Called by emu_qp.c; next: emu_qp.c applies them.
+ * (IBA, Modify Queue Pair; ibv_modify_qp(3)). Decides only. Called by emu_qp.c; next: emu_qp.c applies them.
  */
 #include "emu.h"
 

@@ -89,7 +89,7 @@ int emu_cq_destroy(struct emu_cq *cq)
     return 0;
 }
 
-/** Armed and matching: one event, then the CQ has to be armed again (IBA 11.2.8.2). */
+/** Armed and matching: one event, then the CQ has to be armed again (ibv_req_notify_cq(3)). */
 static void emu_cq_notify(struct emu_cq *cq, bool solicited)
 {
     struct emu_channel *ch = (struct emu_channel *)cq->ibv.channel;

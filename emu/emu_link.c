@@ -45,7 +45,7 @@ static void emu_link_deliver(void *obj, uint64_t arg)
     dst->wire_rx += p->wire_bytes;
     dst->rx_payload += emu_link_payload(p);
     emu_link_trace(f, p);
-    /* A packet for a QP that is gone, or from somebody it is not connected to, finds nobody (IBA 9.6.1). */
+    /* A packet for a QP that is gone, or from somebody it is not connected to, finds nobody (IBA 9.6). */
     if (qp && qp->peer == p->src) {
         if (p->op == EMU_OP_READ_RESPONSE || p->op == EMU_OP_ATOMIC_RESPONSE || p->op == EMU_OP_ACK ||
             p->op == EMU_OP_NAK)

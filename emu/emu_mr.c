@@ -65,7 +65,7 @@ struct emu_mr *emu_mr_reg(struct emu_pd *pd, void *addr, size_t len, uint64_t lo
     struct emu_mr *mr;
 
     errno = EINVAL;
-    /* Remote write and atomic need local write (IBA 10.6.3.1). */
+    /* Remote write and atomic need local write (ibv_reg_mr(3)). */
     if ((access & ~EMU_ACCESS_KNOWN) || len == 0 || local + len < local || remote + len < remote)
         return NULL;
     if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) && !(access & IBV_ACCESS_LOCAL_WRITE))

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* IBA 9.7.5.2.8, table 45: the RNR NAK timer codes, in microseconds. */
+/* IBA 9.7.5.2.8: the RNR NAK timer codes, in microseconds. */
 static const uint32_t emu_rnr_us[32] = {
     655360, 10,   20,   30,   40,    60,    80,    120,   160,   240,   320,   480,    640,    960,    1280,   1920,
     2560,   3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520};
@@ -425,7 +425,7 @@ static void emu_req_rnr(struct emu_qp *qp, const struct emu_pkt *p)
         emu_req_complete(qp, IBV_WC_RNR_RETRY_EXC_ERR);
         return;
     }
-    if (qp->rnr_left != 7) /* 7 means for ever (IBA 11.2.4.2) */
+    if (qp->rnr_left != 7) /* 7 means for ever (ibv_modify_qp(3)) */
         qp->rnr_left--;
     qp->rnr_waiting = true;
     emu_req_go_back(qp, p->psn);

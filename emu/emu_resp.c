@@ -57,8 +57,8 @@ static void emu_resp_end(struct emu_qp *qp, int event)
 }
 
 /**
- * Refuses the expected request, behind the answers that still have to go (IBA 9.7.5.1: answers leave in PSN order).
- * What comes behind the refused packet is dropped without a word (IBA 9.7.5.2.8).
+ * Refuses the expected request, behind the answers that still have to go (IBA 9.7.5: answers leave in PSN order).
+ * What comes behind the refused packet is dropped without a word (IBA 9.7.5.2).
  */
 static void emu_resp_answer_nak(struct emu_qp *qp, enum emu_nak nak, int event)
 {
@@ -340,11 +340,11 @@ void emu_resp_receive(struct emu_qp *qp, const struct emu_pkt *p)
     if (qp->refused)
         return;
     if (qp->ibv.state == IBV_QPS_RTR && !qp->heard) {
-        qp->heard = true; /* the peer is there before our own side is ready (IBA 11.6.3.1) */
+        qp->heard = true; /* the peer is there before our own side is ready (IBA 11.6.3) */
         emu_event_raise_qp(qp, IBV_EVENT_COMM_EST);
     }
     if (ahead > 0) {
-        if (!qp->nak_sent) /* once for each gap (IBA 9.7.5.2.8) */
+        if (!qp->nak_sent) /* once for each gap (IBA 9.7.5.2) */
             emu_resp_refuse(qp, EMU_NAK_SEQUENCE);
         return;
     }
