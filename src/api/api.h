@@ -148,7 +148,7 @@ int api_key_check(const struct api_peer *peer, const struct braid_remote *remote
 /** The lanes that a pair of PEs wants, from both sides' rails. */
 struct api_pairs {
     unsigned count;
-    unsigned left_out; /**< pairs of rails that do not reach each other */
+    unsigned unused; /**< rails of either side that reach none of the other */
     struct plan_pair pair[PLAN_MAX_LANES];
 };
 

@@ -92,8 +92,9 @@ static int api_pair(struct api_connect *c, const struct rail_wire_rails *mine, i
     struct api_pairs *pairs = &c->pairs[pe];
     uint16_t reach[PLAN_MAX_RAILS];
     api_reach(mine, theirs, reach);
-    struct plan_pair_in in = {.local_rails = mine->count, .remote_rails = theirs->count, .reach = reach};
-    int count = plan_pair(&in, pairs->pair, &pairs->left_out);
+    struct plan_pair_in in = {
+        .local_rails = mine->count, .remote_rails = theirs->count, .upper = c->b->my_pe > pe, .reach = reach};
+    int count = plan_pair(&in, pairs->pair, &pairs->unused);
     if (count < 0)
         return count;
     pairs->count = (unsigned)count;
@@ -119,17 +120,17 @@ static int api_exchange_rails(struct api_connect *c)
     int rc = api_round(c);
     if (rc)
         return rc;
-    unsigned left_out = 0;
+    unsigned unused = 0;
     for (int pe = 0; pe < b->n_pes; pe++) {
         rc = rail_wire_unpack_rails(api_blob(c->recv, pe), RAIL_WIRE_BYTES, &c->rails[pe], why);
         rc = api_judge(c, pe, rc, &c->rails[pe].head, why);
         if (!rc)
             rc = api_pair(c, &mine, pe);
         api_fail(c, rc);
-        left_out += c->pairs[pe].left_out;
+        unused += c->pairs[pe].unused;
     }
-    if (left_out)
-        log_write(&b->log, LOG_LEVEL_WARN, "%u pairs of ports do not reach each other and are left out", left_out);
+    if (unused)
+        log_write(&b->log, LOG_LEVEL_WARN, "%u ports reach no port of a peer and carry nothing to it", unused);
     return 0;
 }
 

@@ -32,15 +32,17 @@ struct plan_pair {
 struct plan_pair_in {
     unsigned local_rails;  /**< 1..PLAN_MAX_RAILS */
     unsigned remote_rails; /**< 1..PLAN_MAX_RAILS */
+    bool upper;            /**< this PE has the higher number of the two; false for a PE with itself */
     const uint16_t *reach; /**< per local rail: bit j set where it reaches remote rail j; NULL: all reach all */
 };
 
 /**
- * Pairs rails so that every port of both sides is used: max(n, m) lanes, lane k joins local k % n with remote k % m, so
- * that the peer, who swaps n and m, gets the same lanes in the same order. Lanes whose rails do not reach each other
- * are left out; *left_out says how many. Returns the number of lanes, 0 where there is none, or -EINVAL.
+ * Pairs rails that reach each other so that every port of both sides is used, as evenly as reach allows: where all
+ * reach all, max(n, m) lanes, lane k joining rail k % n with rail k % m. The peer, who swaps n and m, transposes reach and
+ * turns `upper`, gets the same lanes in the same order. *unused says how many rails of both sides no lane uses: they
+ * reach nothing, or PLAN_MAX_LANES was hit first. Returns the number of lanes, 0 where there is none, or -EINVAL.
  */
-int plan_pair(const struct plan_pair_in *in, struct plan_pair out[PLAN_MAX_LANES], unsigned *left_out);
+int plan_pair(const struct plan_pair_in *in, struct plan_pair out[PLAN_MAX_LANES], unsigned *unused);
 
 /** The MTU that both ends of a lane can carry: the lower of the two, bytes. */
 uint32_t plan_pair_mtu(uint32_t local_mtu, uint32_t remote_mtu);

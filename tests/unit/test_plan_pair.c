@@ -10,13 +10,13 @@ static void every_port_is_used_and_both_sides_agree(void **state)
     for (unsigned n = 1; n <= PLAN_MAX_RAILS; n++) {
         for (unsigned m = 1; m <= PLAN_MAX_RAILS; m++) {
             struct plan_pair here[PLAN_MAX_LANES], there[PLAN_MAX_LANES];
-            unsigned left_out = 99, used_local = 0, used_remote = 0;
+            unsigned unused = 99, used_local = 0, used_remote = 0;
             struct plan_pair_in mine = {.local_rails = n, .remote_rails = m};
-            struct plan_pair_in theirs = {.local_rails = m, .remote_rails = n};
-            int count = plan_pair(&mine, here, &left_out);
+            struct plan_pair_in theirs = {.local_rails = m, .remote_rails = n, .upper = true};
+            int count = plan_pair(&mine, here, &unused);
             assert_int_equal(count, n > m ? n : m);
-            assert_int_equal(left_out, 0);
-            assert_int_equal(plan_pair(&theirs, there, &left_out), count);
+            assert_int_equal(unused, 0);
+            assert_int_equal(plan_pair(&theirs, there, &unused), count);
             for (int k = 0; k < count; k++) {
                 assert_int_equal(here[k].local, there[k].remote);
                 assert_int_equal(here[k].remote, there[k].local);
@@ -36,9 +36,9 @@ static void ports_share_lanes_evenly(void **state)
     for (unsigned n = 1; n <= PLAN_MAX_RAILS; n++) {
         for (unsigned m = 1; m <= n; m++) {
             struct plan_pair pair[PLAN_MAX_LANES];
-            unsigned left_out, load[PLAN_MAX_RAILS] = {0}, least = 99, most = 0;
+            unsigned unused, load[PLAN_MAX_RAILS] = {0}, least = 99, most = 0;
             struct plan_pair_in in = {.local_rails = n, .remote_rails = m};
-            int count = plan_pair(&in, pair, &left_out);
+            int count = plan_pair(&in, pair, &unused);
             for (int k = 0; k < count; k++)
                 load[pair[k].remote]++;
             for (unsigned j = 0; j < m; j++) {
@@ -50,13 +50,33 @@ static void ports_share_lanes_evenly(void **state)
     }
 }
 
-/* Any symmetric reach: only reachable pairs, the same ones on both sides, and the missing ones counted. */
-static void unreachable_pairs_are_left_out_alike(void **state)
+/* Every rail that reaches anything has a lane, unless the lanes ran out. */
+static void check_use(const struct plan_pair *pair, int count, unsigned n, unsigned m, const uint16_t *reach,
+                      const uint16_t *back, unsigned unused)
+{
+    unsigned local = 0, remote = 0, idle = 0;
+    for (int k = 0; k < count; k++) {
+        local |= 1u << pair[k].local;
+        remote |= 1u << pair[k].remote;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        idle += !(local >> i & 1);
+        assert_true(local >> i & 1 || reach[i] == 0 || count == PLAN_MAX_LANES);
+    }
+    for (unsigned j = 0; j < m; j++) {
+        idle += !(remote >> j & 1);
+        assert_true(remote >> j & 1 || back[j] == 0 || count == PLAN_MAX_LANES);
+    }
+    assert_int_equal(unused, idle);
+}
+
+/* Any reach: only reachable pairs, the same ones on both sides, and a lane for each rail that reaches anything. */
+static void rails_meet_only_what_they_reach(void **state)
 {
     (void)state;
     uint64_t random = unit_seed();
     for (int round = 0; round < 20000; round++) {
-        unsigned n = 1 + (unsigned)(unit_random(&random) % PLAN_MAX_RAILS), left_out, left_out_there;
+        unsigned n = 1 + (unsigned)(unit_random(&random) % PLAN_MAX_RAILS), unused, unused_there;
         unsigned m = 1 + (unsigned)(unit_random(&random) % PLAN_MAX_RAILS);
         uint16_t reach[PLAN_MAX_RAILS] = {0}, back[PLAN_MAX_RAILS] = {0};
         struct plan_pair here[PLAN_MAX_LANES], there[PLAN_MAX_LANES];
@@ -66,27 +86,51 @@ static void unreachable_pairs_are_left_out_alike(void **state)
                 back[j] |= (uint16_t)((reach[i] >> j & 1) << i);
         }
         struct plan_pair_in mine = {.local_rails = n, .remote_rails = m, .reach = reach};
-        struct plan_pair_in theirs = {.local_rails = m, .remote_rails = n, .reach = back};
-        int count = plan_pair(&mine, here, &left_out);
-        assert_int_equal(count + (int)left_out, n > m ? n : m);
-        assert_int_equal(plan_pair(&theirs, there, &left_out_there), count);
+        struct plan_pair_in theirs = {.local_rails = m, .remote_rails = n, .upper = true, .reach = back};
+        int count = plan_pair(&mine, here, &unused);
+        assert_int_equal(plan_pair(&theirs, there, &unused_there), count);
         for (int k = 0; k < count; k++) {
             assert_true(reach[here[k].local] >> here[k].remote & 1);
             assert_int_equal(here[k].local, there[k].remote);
             assert_int_equal(here[k].remote, there[k].local);
         }
+        assert_int_equal(unused, unused_there);
+        check_use(here, count, n, m, reach, back, unused);
     }
+}
+
+static void same_lanes(const struct plan_pair_in *in, const uint8_t expected[][2], int lanes)
+{
+    struct plan_pair pair[PLAN_MAX_LANES];
+    unsigned unused;
+    assert_int_equal(plan_pair(in, pair, &unused), lanes);
+    assert_int_equal(unused, 0);
+    for (int k = 0; k < lanes; k++) {
+        assert_int_equal(pair[k].local, expected[k][0]);
+        assert_int_equal(pair[k].remote, expected[k][1]);
+    }
+}
+
+/* Ports listed in another order at the peer, and planes of unlike size. */
+static void reach_classes_are_paired_inside(void **state)
+{
+    (void)state;
+    static const uint16_t crossed[] = {2, 1}, planes[] = {1, 1, 2, 2};
+    same_lanes(&(struct plan_pair_in){.local_rails = 2, .remote_rails = 2, .reach = crossed},
+               (const uint8_t[][2]){{0, 1}, {1, 0}}, 2);
+    same_lanes(&(struct plan_pair_in){.local_rails = 4, .remote_rails = 2, .reach = planes},
+               (const uint8_t[][2]){{0, 0}, {2, 1}, {1, 0}, {3, 1}}, 4);
 }
 
 static void bad_counts_are_refused(void **state)
 {
     (void)state;
     struct plan_pair pair[PLAN_MAX_LANES];
-    unsigned left_out;
+    unsigned unused;
     static const unsigned bad[][2] = {{0, 1}, {1, 0}, {17, 1}, {1, 17}};
     for (size_t i = 0; i < 4; i++) {
         struct plan_pair_in in = {.local_rails = bad[i][0], .remote_rails = bad[i][1]};
-        assert_int_equal(plan_pair(&in, pair, &left_out), -EINVAL);
+        assert_int_equal(plan_pair(&in, pair, &unused), -EINVAL);
     }
 }
 
@@ -117,7 +161,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_port_is_used_and_both_sides_agree),
         cmocka_unit_test(ports_share_lanes_evenly),
-        cmocka_unit_test(unreachable_pairs_are_left_out_alike),
+        cmocka_unit_test(rails_meet_only_what_they_reach),
+        cmocka_unit_test(reach_classes_are_paired_inside),
         cmocka_unit_test(bad_counts_are_refused),
         cmocka_unit_test(the_lower_mtu_counts),
         cmocka_unit_test(homes_are_spread),
