@@ -39,28 +39,62 @@ static int bench_braid_alltoall(void *arg, const void *send, void *recv, size_t 
     return emu->alltoall(send, recv, bytes_each);
 }
 
-/** The settings of this run as "name=value" strings. The first ports of the PE's list, as many as asked for. */
-static int bench_braid_settings(const struct bench_pe *p, char ports[1024], char order[64], char fault[64],
-                                char seed[64])
+enum { BENCH_BRAID_SETTINGS = 64, BENCH_BRAID_SETTING = 1024 };
+
+/** Settings of a run as "name=value" strings, for braid_open(). */
+struct bench_braid_settings {
+    char text[BENCH_BRAID_SETTINGS][BENCH_BRAID_SETTING];
+    const char *list[BENCH_BRAID_SETTINGS + 1];
+};
+
+/** The first ports of the PE's list, as many as asked for: the simulator knows which are this PE's. */
+static int bench_braid_ports(const struct bench_pe *p, char *out, size_t len)
+{
+    int wanted = p->run->spec->ports, rc = p->run->emu->pe_ports(p->run->sim, p->pe, out, len);
+    char *end = out - 1;
+
+    for (int i = 0; rc == 0 && i < wanted && end; i++)
+        end = strchr(end + 1, ',');
+    if (rc == 0 && wanted && end)
+        *end = '\0';
+    return rc;
+}
+
+/** What this run wants of an option; NULL: nothing of its own. */
+static const char *bench_braid_wish(const struct bench_pe *p, const char *name, const char *ports, const char *seed)
 {
     const struct bench_spec *s = p->run->spec;
-    char *end;
-    int rc;
 
-    memcpy(ports, "ports=", 7);
-    /* The simulator knows which ports are this PE's; here only their number is cut. */
-    rc = p->run->emu->pe_ports(p->run->sim, p->pe, ports + 6, 1024 - 6);
-    if (rc)
-        return rc;
-    end = ports;
-    for (int i = 0; s->ports && i < s->ports && end; i++)
-        end = strchr(end + 1, ',');
-    if (s->ports && end)
-        *end = '\0';
-    snprintf(order, 64, "order=%s", s->order ? s->order : "release");
-    snprintf(fault, 64, "fault=%s", s->fault ? s->fault : "none");
-    snprintf(seed, 64, "seed=%llu", (unsigned long long)(s->seed + 1 + (uint64_t)p->pe));
-    return 0;
+    if (strcmp(name, "ports") == 0)
+        return ports;
+    if (strcmp(name, "seed") == 0)
+        return seed;
+    if (strcmp(name, "order") == 0)
+        return s->order;
+    return strcmp(name, "fault") == 0 ? s->fault : NULL;
+}
+
+/** Every option but "log" is set, if only to its default: a run must not depend on the caller's environment. */
+static int bench_braid_settings(const struct bench_pe *p, struct bench_braid_settings *out)
+{
+    char ports[BENCH_BRAID_SETTING - 16], seed[32];
+    struct braid_option_row row;
+    int n = 0, rc = bench_braid_ports(p, ports, sizeof(ports));
+
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)(p->run->spec->seed + 1 + (uint64_t)p->pe));
+    for (size_t i = 0; rc == 0 && braid_option_at(i, &row) == 0; i++) {
+        const char *value = bench_braid_wish(p, row.name, ports, seed);
+
+        if (strcmp(row.name, "log") == 0)
+            continue;
+        if (n == BENCH_BRAID_SETTINGS)
+            return -ENOSPC;
+        snprintf(out->text[n], sizeof(out->text[n]), "%s=%s", row.name, value ? value : row.default_value);
+        out->list[n] = out->text[n];
+        n++;
+    }
+    out->list[n] = NULL;
+    return rc;
 }
 
 static int bench_braid_connect(struct bench_braid *t)
@@ -97,27 +131,33 @@ static int bench_braid_connect(struct bench_braid *t)
     return rc;
 }
 
+static void bench_braid_costs(struct bench_braid *t)
+{
+    const struct emu_sim_api *emu = t->pe->run->emu;
+
+    /* As if every put were cut over all lanes: never cheaper than it is. */
+    t->cost_put = emu->cost("braid_put") + emu->cost("braid_piece") * (uint64_t)(braid_rail_count(t->b) - 1);
+    t->cost_signal = emu->cost("braid_signal");
+    t->cost_progress = emu->cost("braid_progress");
+    t->cost_completion = emu->cost("braid_completion");
+}
+
 int bench_braid_open(struct bench_pe *p, void **self)
 {
-    char ports[1024], order[64], fault[64], seed[64];
-    const char *settings[] = {ports, order, fault, seed, NULL};
     struct braid_options o = BRAID_OPTIONS_INIT;
     struct bench_braid *t = calloc(1, sizeof(*t));
-    int rc = t ? bench_braid_settings(p, ports, order, fault, seed) : -ENOMEM;
+    struct bench_braid_settings *settings = calloc(1, sizeof(*settings));
+    int rc = t && settings ? bench_braid_settings(p, settings) : -ENOMEM;
 
     if (rc == 0) {
-        const struct emu_sim_api *emu = p->run->emu;
-
         t->pe = p;
-        t->cost_signal = emu->cost("braid_signal");
-        t->cost_progress = emu->cost("braid_progress");
-        t->cost_completion = emu->cost("braid_completion");
-        o.settings = settings;
+        o.settings = settings->list;
         o.now = bench_braid_now;
         o.wait = bench_braid_wait;
-        o.clock_arg = (void *)(uintptr_t)emu;
+        o.clock_arg = (void *)(uintptr_t)p->run->emu;
         rc = braid_open(&o, &t->b);
     }
+    free(settings);
     if (rc == 0)
         rc = bench_braid_connect(t);
     if (rc) {
@@ -125,9 +165,7 @@ int bench_braid_open(struct bench_pe *p, void **self)
         return rc;
     }
     t->ch = braid_channel_at(t->b, 0);
-    /* As if every put were cut over all lanes: never cheaper than it is. */
-    t->cost_put =
-        p->run->emu->cost("braid_put") + p->run->emu->cost("braid_piece") * (uint64_t)(braid_rail_count(t->b) - 1);
+    bench_braid_costs(t);
     *self = t;
     return 0;
 }

@@ -55,11 +55,28 @@ def test_demo():
     check("another seed is named", "seed 7" in braid("demo", "--count", "20", "--seed", "7")[1])
 
 
+def test_environment():
+    """Options of libbraid in the user's environment are for the user's programs: they must not change the demo's figures."""
+    plain = braid("demo", "--count", "20")
+    for name, value in (("BRAID_RAILS", "1"), ("BRAID_RAILS", "2"), ("BRAID_MTU", "256"), ("BRAID_ORDER", "drain"),
+                        ("BRAID_PORTS", "nosuch:1"), ("BRAID_SEED", "77")):
+        seen = braid("demo", "--count", "20", **{name: value})
+        check(f"demo is the same under {name}={value}", seen[:2] == plain[:2], seen[1] + seen[2])
+
+
+def test_full_disk():
+    with open("/dev/full", "wb") as full:
+        for args in (["options"], ["--help"], ["demo", "--count", "4"]):
+            done = subprocess.run([BRAID, *args], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+            check(f"braid {' '.join(args)} onto a full disk fails", done.returncode == 1 and "space" in done.stderr.lower(),
+                  f"status {done.returncode}\n{done.stderr}")
+
+
 def test_wrong_use():
     for args in (["nosuch"], [], ["demo", "--count", "0"], ["demo", "--count", "x"], ["demo", "--count"], ["demo", "--seed", "-1"],
                  ["demo", "--nosuch"], ["demo", "more"], ["demo", "--window", "99999999999999999999"], ["options", "more"]):
         status, out, err = braid(*args)
-        check(f"braid {' '.join(args)}: status 2 and a reason", status == 2 and err.strip() and not out.strip(),
+        check(f"braid {' '.join(args)}: status 2 and a reason", status == 2 and "braid" in err and not out.strip(),
               f"status {status}\n{out}\n{err}")
 
 
@@ -85,6 +102,8 @@ def test_rest():
 
 def main():
     test_demo()
+    test_environment()
+    test_full_disk()
     test_wrong_use()
     test_no_emulator()
     test_rest()
