@@ -42,7 +42,7 @@ build: ## compiles everything into build/
 demo: ## two nodes, two ports: one port, drain and braid side by side, on the emulated fabric
 	@scripts/deps.sh demo
 	@$(call configure,$(BUILD))
-	@ninja -C $(BUILD) -j $(JOBS) --quiet
+	@ninja -C $(BUILD) -j $(JOBS)
 	@$(BUILD)/cli/braid demo
 
 test: ## the whole test suite, without the long "soak" tests

@@ -69,6 +69,7 @@ static int cli_demo_arguments(int argc, char **argv, struct bench_spec *s)
     int c;
 
     optind = 1;
+    opterr = 0;
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (c == 'h') {
             cli_demo_help(stdout);
@@ -82,8 +83,14 @@ static int cli_demo_arguments(int argc, char **argv, struct bench_spec *s)
             s->count = v;
         else if (c == 'w' && cli_demo_number("--window", optarg, 1, 64, &v) == 0)
             s->window = (unsigned)v;
-        else
+        else {
+            if (c == '?')
+                fprintf(
+                    stderr,
+                    "braid demo: seen \"%s\", expected --seed, --size, --count or --window with a number (see braid demo --help)\n",
+                    argv[optind - 1]);
             return CLI_USAGE;
+        }
     }
     if (optind < argc) {
         fprintf(stderr, "braid demo: seen \"%s\", expected options only (see braid demo --help)\n", argv[optind]);

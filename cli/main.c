@@ -15,7 +15,7 @@ struct cli_command {
 };
 
 static const struct cli_command cli_commands[] = {
-    {"demo", cli_demo, "one put over two ports on an emulated cluster, beside the old ways"},
+    {"demo", cli_demo, "chunks and signals over two emulated ports: one port, blocking, braid"},
     {"options", cli_options, "the settings of libbraid: name, environment variable, default, meaning"},
 };
 
@@ -29,7 +29,7 @@ static void cli_help(FILE *to)
                 "exit status: 0 good, 1 something was found wrong, 2 used wrongly\n\nexample: braid demo --seed 7\n");
 }
 
-int main(int argc, char **argv)
+static int cli_run(int argc, char **argv)
 {
     if (argc < 2) {
         cli_help(stderr);
@@ -49,4 +49,16 @@ int main(int argc, char **argv)
     }
     fprintf(stderr, "braid: seen \"%s\", expected a command: demo, options (see braid --help)\n", argv[1]);
     return CLI_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    int status = cli_run(argc, argv);
+
+    /* A full disk or a closed pipe must not look like success. */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("braid: standard output");
+        return status ? status : CLI_WRONG;
+    }
+    return status;
 }
