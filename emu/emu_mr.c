@@ -66,6 +66,9 @@ struct emu_mr *emu_mr_reg(struct emu_pd *pd, void *addr, size_t len, uint64_t lo
 
     errno = EINVAL;
     /* Remote write and atomic need local write (ibv_reg_mr(3)). */
+    /* Linux (ib_uverbs_reg_mr) wants address and IOVA at the same place within a page. */
+    if ((((uintptr_t)addr ^ local) & 4095) != 0)
+        return NULL;
     if ((access & ~EMU_ACCESS_KNOWN) || len == 0 || local + len < local || remote + len < remote)
         return NULL;
     if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) && !(access & IBV_ACCESS_LOCAL_WRITE))

@@ -175,6 +175,23 @@ static void mr_iova(struct check *c, long arg)
     check_equal(c, "ibv_dereg_mr", ibv_dereg_mr(mr), 0);
 }
 
+/* The kernel wants address and IOVA at the same place within a page: ib_uverbs_reg_mr() in Linux says EINVAL. */
+static void mr_iova_page_offset(struct check *c, long arg)
+{
+    (void)arg;
+    struct ibv_pd *pd = check_pd(c, A);
+    uint8_t *memory = check_memory(c, 8192);
+    if (!pd || !memory)
+        return;
+    errno = 0;
+    struct ibv_mr *mr =
+        ibv_reg_mr_iova(pd, memory, 4096, 0x7000000000ull + ((uintptr_t)memory + 8) % 4096, IBV_ACCESS_LOCAL_WRITE);
+    check_that(c, !mr, "an IOVA elsewhere in its page: seen success, expected EINVAL");
+    check_that(c, mr || errno == EINVAL, "seen errno %d, expected EINVAL", errno);
+    if (mr)
+        ibv_dereg_mr(mr);
+}
+
 static void cq_size(struct check *c, long arg)
 {
     (void)arg;
@@ -270,6 +287,7 @@ const struct conformance_check conformance_object_checks[] = {
     {"mr_fields", mr_fields, 0},
     {"mr_zero_rights", mr_zero_rights, 0},
     {"mr_iova", mr_iova, 0},
+    {"mr_iova_page_offset", mr_iova_page_offset, 0},
     {"cq_size", cq_size, 0},
     {"cq_size_zero", cq_bad_size, 0},
     {"cq_size_above_max", cq_bad_size, 1},
