@@ -27,18 +27,18 @@ static bool api_order_room(const struct api_peer *peer, const struct rail_reques
     return rail_lane_room(peer->lane[peer->home], request->klass, request->kind, request->len);
 }
 
-/* Posts a word op whose time has come and for which there is room; on failure its op ends badly. */
+/* Posts a word op whose time has come and for which there is room; on failure its op ends badly, but counts as posted
+ * all the same (as in api_post_piece()). */
 static void api_order_post(struct api_peer *peer, const struct rail_request *request)
 {
     struct rail_lane *lane = peer->lane[peer->home];
-    int rc = rail_lane_post(lane, request);
-    if (rc) {
-        api_lane_dead(lane, rc, "post refused", 0);
-        api_op_piece_end((struct api_op *)(uintptr_t)request->cookie, rc);
-        return;
-    }
     if (request->kind == RAIL_KIND_WRITE)
         peer->counts.posted[peer->home]++;
+    int rc = rail_lane_post(lane, request);
+    if (!rc)
+        return;
+    api_lane_dead(lane, rc, "post refused", 0);
+    api_op_piece_end((struct api_op *)(uintptr_t)request->cookie, rc);
 }
 
 static void api_order_defer(struct api_peer *peer, const struct rail_request *request, const struct plan_wait *wait)

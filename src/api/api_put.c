@@ -100,7 +100,8 @@ int api_transfer_check(struct braid_channel *ch, int pe, const struct braid_remo
     return 0;
 }
 
-/* Posts one piece. What it takes from the transfer is already checked. */
+/* Posts one piece of an accepted op. What it takes from the transfer is already checked. It is counted as posted even
+ * where the device refuses it: its count is then never reached, so no word op behind it can announce lost data. */
 static int api_post_piece(const struct api_transfer *t, const struct plan_piece *piece, struct api_op *op)
 {
     struct api_peer *peer = t->peer;
@@ -116,10 +117,9 @@ static int api_post_piece(const struct api_transfer *t, const struct plan_piece 
         .lkey = t->mem->lkey[peer->local_rail[k]],
         .rkey = rail_wire_view_rkey(t->key->bytes, peer->remote_rail[k], false),
     };
-    int rc = rail_lane_post(peer->lane[k], &request);
-    if (!rc && t->kind == RAIL_KIND_WRITE)
+    if (t->kind == RAIL_KIND_WRITE)
         peer->counts.posted[k]++;
-    return rc;
+    return rail_lane_post(peer->lane[k], &request);
 }
 
 static int api_plan_transfer(const struct api_transfer *t, struct plan_stripe *plan)

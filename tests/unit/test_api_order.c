@@ -365,6 +365,57 @@ static void a_refused_post_ends_the_op_badly(void **state)
     assert_int_equal(rig.done.error, -ENOMEM);
 }
 
+/* A piece that the device refuses is lost data: whatever was issued behind it must not announce it. */
+static void a_signal_behind_a_refused_piece_never_goes(void **state)
+{
+    (void)state;
+    fake_fail(FAKE_POST_SEND, 1, -ENOMEM); /* the second piece, on lane 1 */
+    assert_int_equal(put(1 << 20), 0);
+    fake_end(rig.qp[0], 0);
+    braid_progress(rig.ch);
+    assert_true(rig.done.failed == 1);
+    assert_int_equal(signal_add(), -ENOTCONN);
+    assert_int_equal(put(8), -ENOTCONN);
+    assert_int_equal(fake_pending(rig.qp[0]), 0);
+}
+
+static void a_signal_behind_a_refused_medium_put_never_goes(void **state)
+{
+    (void)state;
+    assert_int_equal(put(4096), 0); /* on lane 0 */
+    fake_fail(FAKE_POST_SEND, 0, -ENOMEM);
+    assert_int_equal(put(4096), 0); /* on lane 1, refused */
+    assert_int_equal(signal_add(), -ENOTCONN);
+    assert_int_equal(signals_posted(), 0);
+    assert_int_equal(braid_quiet(rig.ch, 0), -ENOMEM);
+}
+
+static void a_signal_behind_a_refused_word_never_goes(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(put(100), 0); /* deferred */
+    assert_int_equal(signal_add(), 0);
+    fake_fail(FAKE_POST_SEND, 0, -ENOMEM); /* the deferred word, when its time has come */
+    fake_end(rig.qp[1], 0);
+    braid_progress(rig.ch);
+    assert_int_equal(signals_posted(), 0);
+    assert_int_equal(signal_add(), -ENOTCONN);
+    assert_int_equal(braid_quiet(rig.ch, 0), -ENOMEM);
+    assert_true(rig.done.failed == 3 && rig.done.ok == 0); /* the home lane is gone, and the put's piece with it */
+}
+
+static void a_refused_get_holds_no_signal_back(void **state)
+{
+    (void)state;
+    struct braid_remote src = {(uintptr_t)memory, &rig.key};
+    struct braid_local dst = {memory, rig.mem};
+    fake_fail(FAKE_POST_SEND, 1, -ENOMEM);
+    assert_int_equal(braid_get(rig.ch, 0, dst, src, 1 << 20, &rig.done), 0);
+    assert_int_equal(signal_add(), 0);
+    assert_int_equal(signals_posted(), 1);
+}
+
 static void a_broken_poll_ends_quiet(void **state)
 {
     (void)state;
@@ -442,6 +493,10 @@ int main(void)
         WITH(a_lost_home_lane_ends_word_ops, make),
         WITH(quiet_ends_when_all_lanes_are_lost, make),
         WITH(a_refused_post_ends_the_op_badly, make),
+        WITH(a_signal_behind_a_refused_piece_never_goes, make),
+        WITH(a_signal_behind_a_refused_medium_put_never_goes, make),
+        WITH(a_signal_behind_a_refused_word_never_goes, make),
+        WITH(a_refused_get_holds_no_signal_back, make),
         WITH(a_broken_poll_ends_quiet, make),
         WITH(quiet_gives_up_with_the_wait, make),
         WITH(a_region_in_use_cannot_be_ended, make),
