@@ -118,13 +118,16 @@ struct braid_peers {
 };
 
 /**
- * Connects lanes to all peers, the own PE included. Collective over the peers; once per context. A pair of rails
- * that cannot be connected is left out with one warning.
+ * Connects lanes to all peers, the own PE included. Collective over the peers; once per context; four rounds of the
+ * alltoall. A pair of rails that cannot be connected is left out, with one warning on each side. Where that leaves no
+ * lane to a peer's home rail, a second warning says so: signals and puts of at most 256 bytes to that peer then fail.
  *
  * Returns 0; -EINVAL for bad arguments; -EALREADY the second time; -EPROTO for a peer's blob that is truncated,
  * damaged, or of another version (the message names the PE and both versions); -ECONNABORTED where a peer could not
  * take part (the message names it); -ENETUNREACH where no lane to a peer can be had; -ENOMEM; or what the alltoall or a
- * verbs call said. Where one PE fails, all fail: none is left waiting. After a failure only braid_close() is of use.
+ * verbs call said. Where one PE fails, all fail, the others with -ECONNABORTED, and none is left waiting. Only what
+ * leaves a PE unable to tell stays its own: its alltoall fails, no memory even for the blobs, or a blob of the very last
+ * round is damaged. After a failure only braid_close() is of use.
  */
 int braid_connect(struct braid *b, const struct braid_peers *peers);
 

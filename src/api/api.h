@@ -20,6 +20,7 @@
 #include "random.h"
 
 #define API_MAX_CHANNELS RAIL_WIRE_CHANNELS
+#define API_NO_LANE      UINT32_MAX          /**< index of a lane that was left out: its late events mean nothing */
 #define API_MAX_LEN      (UINT64_C(1) << 30) /**< of one op: one message of a lane at most, and 2^22 PSNs at MTU 256 */
 
 /** An op from its acceptance to its end. */

@@ -133,6 +133,7 @@ void api_peer_settle(struct api_peer *peer, uint16_t up, unsigned home_rail)
     for (unsigned k = 0; k < peer->lane_count; k++) {
         if (!(up >> k & 1)) {
             rail_lane_stop(peer->lane[k]);
+            peer->lane[k]->index = API_NO_LANE;
             continue;
         }
         peer->lane[kept] = peer->lane[k];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_peer.c - connects to all peers in three rounds of the caller's alltoall: rails, lanes' ends, who is up.
+ * api_peer.c - connects to all peers in four rounds of the caller's alltoall: rails, lanes' ends, who is up, verdict.
  *
  * A PE that fails goes through all rounds all the same and says so in its blobs: the others then fail with a clear
- * message instead of waiting for it. The last round is also the meeting after which every lane can be used: nobody
- * sends to a QP that is not yet ready to receive, which would cost a retransmission timeout.
+ * message instead of waiting for it. What is found in a round is told in the next; the verdict is for what is found in
+ * the third. The third is also the meeting after which every lane can be used: nobody sends to a QP that is not yet
+ * ready to receive, which would cost a retransmission timeout.
  * May not touch ops. Called by the user; next: api_channel.c, src/plan/plan_pair.c, src/rail/rail_conn.c
  */
 #include "api.h"
@@ -17,7 +18,9 @@
 struct api_connect {
     struct braid *b;
     const struct braid_peers *peers;
-    int error; /* the first failure, here or at a peer; told in the next round */
+    int error;      /* the first failure, here or at a peer (-ECONNABORTED); told in the next round */
+    bool said;      /* why has been logged */
+    uint8_t *named; /* of each peer: whether what is wrong with it has been logged; it shows again in each round */
     uint8_t *send, *recv;
     struct rail_wire_rails *rails; /* of each peer */
     struct api_pairs *pairs;       /* with each peer */
@@ -53,14 +56,15 @@ static int api_round(struct api_connect *c)
 /* What unpacking a peer's blob said, and what its head says. 0 where the body can be used. */
 static int api_judge(struct api_connect *c, int pe, int rc, const struct rail_wire_head *head, const char *why)
 {
-    const struct log *log = &c->b->log;
-    if (rc) {
-        log_write(log, LOG_LEVEL_ERROR, "the address blob of PE %d is %s", pe, why);
-    } else if (head->error) {
-        /* The own blob carries the mark too; what it stands for has been logged. */
-        if (pe != c->b->my_pe)
-            log_write(log, LOG_LEVEL_ERROR, "PE %d could not connect: %s; see its own log", pe, strerror(-head->error));
+    const struct log *log = c->named[pe] ? NULL : &c->b->log;
+    if (!rc && head->error) {
+        /* The own blob carries the mark too, and a peer that fails for another's sake is not to blame. */
+        if (pe == c->b->my_pe || head->error == -ECONNABORTED)
+            return -ECONNABORTED;
+        log_write(log, LOG_LEVEL_ERROR, "PE %d could not connect: %s; see its own log", pe, strerror(-head->error));
         rc = -ECONNABORTED;
+    } else if (rc) {
+        log_write(log, LOG_LEVEL_ERROR, "the address blob of PE %d is %s", pe, why);
     } else if (head->pe != (uint32_t)pe) {
         log_write(log, LOG_LEVEL_ERROR, "block %d of the alltoall came from PE %u: are all PEs numbered alike?", pe,
                   head->pe);
@@ -70,6 +74,8 @@ static int api_judge(struct api_connect *c, int pe, int rc, const struct rail_wi
                   head->channels, c->b->options.channels);
         rc = -EPROTO;
     }
+    if (rc)
+        c->named[pe] = c->said = true;
     return rc;
 }
 
@@ -206,6 +212,36 @@ static int api_exchange_lanes(struct api_connect *c)
     return 0;
 }
 
+/* Keeps the lanes to a peer that are up on both sides, and says once what is missing and what follows from it. */
+static int api_settle(struct api_connect *c, int pe, const struct rail_wire_status *status)
+{
+    struct braid *b = c->b;
+    uint16_t refused = 0;
+    bool unreachable = false, homeless = false;
+    for (unsigned i = 0; i < b->channel_count; i++) {
+        struct api_peer *peer = &b->channel[i]->peers[pe];
+        uint16_t mine = c->up[i * (unsigned)b->n_pes + (unsigned)pe];
+        refused |= mine & (uint16_t)~status->up[i];
+        api_peer_settle(peer, mine & status->up[i], c->rails[pe].home);
+        unreachable |= peer->lane_count == 0;
+        homeless |= peer->home >= peer->lane_count;
+    }
+    if (refused)
+        log_write(&b->log, LOG_LEVEL_WARN,
+                  "PE %d could not bring up %d of its lanes to this PE: they are left out; see its log", pe,
+                  __builtin_popcount(refused));
+    if (unreachable) {
+        log_write(&b->log, LOG_LEVEL_ERROR, "no lane to PE %d could be connected: see the warnings above", pe);
+        c->named[pe] = c->said = true;
+        return -ENETUNREACH;
+    }
+    if (homeless)
+        log_write(&b->log, LOG_LEVEL_WARN,
+                  "no lane reaches the home rail (%u) of PE %d: signals and puts of at most %u bytes to it will fail",
+                  c->rails[pe].home, pe, PLAN_WORD_MAX);
+    return 0;
+}
+
 /* Round 3: which lanes are up on both sides; and all meet. */
 static int api_exchange_status(struct api_connect *c)
 {
@@ -220,19 +256,32 @@ static int api_exchange_status(struct api_connect *c)
     int rc = api_round(c);
     if (rc)
         return rc;
+    bool settle = !c->error;
     for (int pe = 0; pe < b->n_pes; pe++) {
         struct rail_wire_status status;
         rc = rail_wire_unpack_status(api_blob(c->recv, pe), RAIL_WIRE_BYTES, &status, why);
         rc = api_judge(c, pe, rc, &status.head, why);
+        if (!rc && settle)
+            rc = api_settle(c, pe, &status);
         api_fail(c, rc);
-        for (unsigned i = 0; !rc && !c->error && i < b->channel_count; i++) {
-            struct api_peer *peer = &b->channel[i]->peers[pe];
-            api_peer_settle(peer, c->up[i * (unsigned)b->n_pes + (unsigned)pe] & status.up[i], c->rails[pe].home);
-            if (peer->lane_count > 0)
-                continue;
-            log_write(&b->log, LOG_LEVEL_ERROR, "no lane to PE %d could be connected: see the warnings above", pe);
-            api_fail(c, -ENETUNREACH);
-        }
+    }
+    return 0;
+}
+
+/* Round 4: whether all can go on. What is found wrong here has nobody left to be told to. */
+static int api_exchange_verdict(struct api_connect *c)
+{
+    struct braid *b = c->b;
+    char why[RAIL_WIRE_WHY] = "";
+    struct rail_wire_head mine = api_head(c), theirs;
+    for (int pe = 0; pe < b->n_pes; pe++)
+        rail_wire_pack_verdict(&mine, api_blob(c->send, pe));
+    int rc = api_round(c);
+    if (rc)
+        return rc;
+    for (int pe = 0; pe < b->n_pes; pe++) {
+        rc = rail_wire_unpack_verdict(api_blob(c->recv, pe), RAIL_WIRE_BYTES, &theirs, why);
+        api_fail(c, api_judge(c, pe, rc, &theirs, why));
     }
     return 0;
 }
@@ -262,8 +311,12 @@ static int api_connect_rounds(struct api_connect *c)
     c->rails = calloc(n, sizeof(*c->rails));
     c->pairs = calloc(n, sizeof(*c->pairs));
     c->up = calloc(n * API_MAX_CHANNELS, sizeof(*c->up));
-    if (!c->send || !c->recv || !c->rails || !c->pairs || !c->up)
-        return -ENOMEM; /* without these not even the bad news can be sent */
+    c->named = calloc(n, sizeof(*c->named));
+    if (!c->send || !c->recv || !c->rails || !c->pairs || !c->up || !c->named) {
+        /* Not even the bad news can be sent. */
+        log_write(&c->b->log, LOG_LEVEL_ERROR, "no memory to connect to %zu peers", n);
+        return -ENOMEM;
+    }
     int rc = api_exchange_rails(c);
     if (rc)
         return rc;
@@ -271,6 +324,11 @@ static int api_connect_rounds(struct api_connect *c)
     rc = api_exchange_lanes(c);
     if (!rc)
         rc = api_exchange_status(c);
+    if (!rc)
+        rc = api_exchange_verdict(c);
+    if (!rc && c->error == -ECONNABORTED && !c->said)
+        log_write(&c->b->log, LOG_LEVEL_ERROR,
+                  "connecting was given up because another PE could not: see the others' logs");
     return rc ? rc : c->error;
 }
 
@@ -291,5 +349,6 @@ int braid_connect(struct braid *b, const struct braid_peers *peers)
     free(c.rails);
     free(c.pairs);
     free(c.up);
+    free(c.named);
     return rc;
 }

@@ -102,6 +102,8 @@ static int api_poll_queue(struct braid_channel *ch, unsigned rail)
         api_log_limited(ch, API_LOG_POLL, "cannot poll port %s: %s", ch->braid->rail[rail]->name, strerror(-n));
     for (int i = 0; i < n; i++) {
         const struct rail_event *event = &ch->events[i];
+        if (event->lane->index == API_NO_LANE)
+            continue;
         switch (event->kind) {
         case RAIL_EVENT_DONE:
             api_request_done(ch, event);

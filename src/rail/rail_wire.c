@@ -20,7 +20,7 @@
 #define WIRE_KEYS_AT    48u
 #define WIRE_ERRNO_MAX  4095
 
-enum { WIRE_KIND_RAILS = 1, WIRE_KIND_LANES = 2, WIRE_KIND_STATUS = 3 };
+enum { WIRE_KIND_RAILS = 1, WIRE_KIND_LANES = 2, WIRE_KIND_STATUS = 3, WIRE_KIND_VERDICT = 4 };
 
 static void wire_put16(uint8_t *at, uint16_t value)
 {
@@ -256,6 +256,21 @@ int rail_wire_unpack_status(const void *bytes, size_t len, struct rail_wire_stat
         status.up[c] = wire_get16(in + WIRE_BODY_AT + 2 * c);
     *out = status;
     return 0;
+}
+
+void rail_wire_pack_verdict(const struct rail_wire_head *in, uint8_t out[RAIL_WIRE_BYTES])
+{
+    wire_put_head(out, WIRE_KIND_VERDICT, in);
+    wire_seal(out, RAIL_WIRE_BYTES);
+}
+
+int rail_wire_unpack_verdict(const void *bytes, size_t len, struct rail_wire_head *out, char why[RAIL_WIRE_WHY])
+{
+    struct rail_wire_head head;
+    int rc = wire_get_head(bytes, len, WIRE_KIND_VERDICT, &head, why);
+    if (!rc)
+        *out = head;
+    return rc;
 }
 
 void rail_wire_pack_key(const struct rail_wire_key *in, uint8_t out[RAIL_WIRE_KEY_BYTES])

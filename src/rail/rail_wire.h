@@ -11,6 +11,7 @@
  *     40 kind 1, rails:  count x 48:  gid[16] u16 lid u8 link u8 rd_atomic u32 mtu u64 rate
  *        kind 2, lanes:  channels x 16 x (u32 qpn u32 start PSN), count used of each 16
  *        kind 3, status: channels x u16, bit k: lane k is up
+ *        kind 4, verdict: nothing
  *   key, RAIL_WIRE_KEY_BYTES   since version 1
  *     0 u32 magic  4 u16 version  6 u16 rails  8 u32 length  12 u32 CRC-32  16 u64 cookie of the owner's context
  *     24 u32 owner's pe, all ones while unknown  28 zero  32 u64 address  40 u64 bytes
@@ -40,9 +41,9 @@ struct rail_wire_rail {
     uint64_t rate_bits;
 };
 
-/** What all three kinds begin with. */
+/** What all kinds begin with. */
 struct rail_wire_head {
-    int error; /**< 0, or the sender's negative errno */
+    int error; /**< 0, or the sender's negative errno; -ECONNABORTED: another PE's failure, which that PE tells */
     uint32_t pe;
     uint64_t cookie; /**< names the sender's context: a key of an earlier life of the same PE carries another */
     unsigned channels;
@@ -76,6 +77,7 @@ struct rail_wire_status {
 void rail_wire_pack_rails(const struct rail_wire_rails *in, uint8_t out[RAIL_WIRE_BYTES]);
 void rail_wire_pack_lanes(const struct rail_wire_lanes *in, uint8_t out[RAIL_WIRE_BYTES]);
 void rail_wire_pack_status(const struct rail_wire_status *in, uint8_t out[RAIL_WIRE_BYTES]);
+void rail_wire_pack_verdict(const struct rail_wire_head *in, uint8_t out[RAIL_WIRE_BYTES]);
 
 /*
  * Unpacking: 0, or -EPROTO with the reason in why (what was seen, what was expected). Where head.error is not 0, the
@@ -84,6 +86,7 @@ void rail_wire_pack_status(const struct rail_wire_status *in, uint8_t out[RAIL_W
 int rail_wire_unpack_rails(const void *bytes, size_t len, struct rail_wire_rails *out, char why[RAIL_WIRE_WHY]);
 int rail_wire_unpack_lanes(const void *bytes, size_t len, struct rail_wire_lanes *out, char why[RAIL_WIRE_WHY]);
 int rail_wire_unpack_status(const void *bytes, size_t len, struct rail_wire_status *out, char why[RAIL_WIRE_WHY]);
+int rail_wire_unpack_verdict(const void *bytes, size_t len, struct rail_wire_head *out, char why[RAIL_WIRE_WHY]);
 
 /** A remote key in full. */
 struct rail_wire_key {

@@ -71,8 +71,12 @@ static void fabric_log(void *arg, enum braid_log_level level, const char *line)
 {
     struct fabric_pe *p = arg;
 
-    if (level <= BRAID_LOG_WARN)
+    if (level <= BRAID_LOG_WARN) {
+        size_t used = strlen(p->warnings);
+
         p->log_lines++;
+        snprintf(p->warnings + used, sizeof(p->warnings) - used, "%s\n", line);
+    }
     snprintf(p->last_log, sizeof(p->last_log), "%s", line);
 }
 
@@ -112,15 +116,21 @@ int fabric_open(struct fabric_pe *p, const char *ports)
     return braid_open(&o, &p->b);
 }
 
-int fabric_connect(struct fabric_pe *p)
+int fabric_connect_only(struct fabric_pe *p)
 {
     struct braid_peers peers = {sizeof(peers), p->pe, p->n_pes, fabric_alltoall, p};
+
+    return braid_connect(p->b, &peers);
+}
+
+int fabric_connect(struct fabric_pe *p)
+{
     struct braid_mem_options mo = {sizeof(mo), (uintptr_t)p->bytes + p->run->emu->shift(p->pe)};
     struct {
         uint64_t addr;
         struct braid_key key;
     } mine[FABRIC_PES], theirs[FABRIC_PES];
-    int rc = braid_connect(p->b, &peers);
+    int rc = fabric_connect_only(p);
 
     if (rc == 0)
         rc = braid_mem_reg(p->b, p->bytes, FABRIC_MEM + FABRIC_WORDS * 8, &mo, &p->mem);

@@ -27,8 +27,9 @@ struct fabric_pe {
     uint64_t *words;
     uint64_t remote[FABRIC_PES];
     struct braid_key key[FABRIC_PES];
-    int log_lines;
+    int log_lines; /* errors and warnings */
     char last_log[512];
+    char warnings[4096]; /* all of them, a line each */
 };
 
 typedef int (*fabric_fn)(struct fabric_pe *p);
@@ -63,6 +64,8 @@ const struct emu_sim_api *fabric_emu(void);
 
 /** Opens the PE's context with the given port list (NULL: the PE's own). */
 int fabric_open(struct fabric_pe *p, const char *ports);
+/** Connects it. */
+int fabric_connect_only(struct fabric_pe *p);
 /** Connects it and exchanges keys. */
 int fabric_connect(struct fabric_pe *p);
 

@@ -11,7 +11,8 @@
 #include "crc.h"
 #include "rail_wire.h"
 
-enum { KIND_RAILS, KIND_LANES, KIND_STATUS, KIND_KEY, SEALED = 4 };
+/* Of the first byte: the low two bits pick one of four, SEALED puts the outside right, VERDICT makes it the fifth kind. */
+enum { KIND_RAILS, KIND_LANES, KIND_STATUS, KIND_KEY, KIND_VERDICT, KINDS = 4, SEALED = 4, VERDICT = 8 };
 
 static void put(uint8_t *at, uint32_t value, unsigned bytes)
 {
@@ -25,7 +26,7 @@ static void seal(uint8_t *bytes, unsigned kind, size_t len)
     put(bytes, kind == KIND_KEY ? 0x4b445242u : 0x42445242u, 4);
     put(bytes + 4, RAIL_WIRE_VERSION, 2);
     if (kind != KIND_KEY)
-        put(bytes + 6, kind + 1, 2);
+        put(bytes + 6, kind == KIND_VERDICT ? 4 : kind + 1, 2);
     put(bytes + 8, (uint32_t)len, 4);
     put(bytes + 12, 0, 4);
     put(bytes + 12, crc_32(0, bytes, len), 4);
@@ -97,6 +98,22 @@ static void try_status(const uint8_t *bytes, size_t len)
     fuzz_must(fuzz_same(packed, repacked, sizeof packed), "to the same");
 }
 
+static void try_verdict(const uint8_t *bytes, size_t len)
+{
+    struct rail_wire_head out, before, again;
+    uint8_t packed[RAIL_WIRE_BYTES];
+    char why[RAIL_WIRE_WHY] = "";
+    memset(&out, 0x5a, sizeof out);
+    memcpy(&before, &out, sizeof out);
+    if (rail_wire_unpack_verdict(bytes, len, &out, why) != 0) {
+        refused(why, &out, &before, sizeof out);
+        return;
+    }
+    rail_wire_pack_verdict(&out, packed);
+    fuzz_must(rail_wire_unpack_verdict(packed, sizeof packed, &again, why) == 0, "what is packed unpacks");
+    fuzz_must(again.error == out.error && again.pe == out.pe && again.cookie == out.cookie, "to the same");
+}
+
 static void try_key(const uint8_t *bytes, size_t len)
 {
     struct rail_wire_key out, before, again;
@@ -126,7 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1)
         return 0;
-    unsigned kind = data[0] % SEALED;
+    unsigned kind = data[0] & VERDICT ? KIND_VERDICT : data[0] % KINDS;
     size_t whole = kind == KIND_KEY ? RAIL_WIRE_KEY_BYTES : RAIL_WIRE_BYTES;
     size_t len = size - 1;
     /* Sealed: the input is the beginning, the rest is zero. Otherwise as it came, however short: ASan sees its end. */
@@ -146,6 +163,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         try_lanes(bytes, len);
     else if (kind == KIND_STATUS)
         try_status(bytes, len);
+    else if (kind == KIND_VERDICT)
+        try_verdict(bytes, len);
     else
         try_key(bytes, len);
     free(bytes);

@@ -80,6 +80,12 @@ static void what_is_packed_unpacks(void **state)
     assert_int_equal(rail_wire_unpack_status(bytes, sizeof(bytes), &status_out, why), 0);
     assert_memory_equal(&status, &status_out, sizeof(status));
 
+    struct rail_wire_head verdict = {.error = -ENETUNREACH, .pe = 5, .cookie = 6, .channels = 1}, verdict_out;
+    rail_wire_pack_verdict(&verdict, bytes);
+    assert_int_equal(rail_wire_unpack_verdict(bytes, sizeof(bytes), &verdict_out, why), 0);
+    assert_true(verdict_out.error == verdict.error && verdict_out.pe == 5 && verdict_out.cookie == 6);
+    assert_int_equal(rail_wire_unpack_status(bytes, sizeof(bytes), &status_out, why), -EPROTO); /* another round's */
+
     struct rail_wire_key key = sample_key(), key_out;
     rail_wire_pack_key(&key, key_bytes);
     assert_int_equal(rail_wire_unpack_key(key_bytes, sizeof(key_bytes), &key_out, why), 0);
