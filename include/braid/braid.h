@@ -244,7 +244,10 @@ int braid_quiet(struct braid_channel *ch, int pe);
 
 /**
  * Moves everything of this channel on: completions, deferred word ops, the control mailbox. Does not block. Returns the
- * number of things that moved (0: none). Errors of ops show in their done; errors of lanes are logged here.
+ * number of things that moved (0: none), or -EINVAL. Errors of ops show in their done; errors of lanes are logged here.
+ * A port whose completions cannot be polled or make no sense loses its lanes of this channel, and their ops end with
+ * that error. Events of a device or port (a port down, a device fatal) are logged, nothing more: lanes are given up
+ * when their own requests fail.
  */
 int braid_progress(struct braid_channel *ch);
 

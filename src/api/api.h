@@ -75,7 +75,6 @@ enum api_log_kind {
     API_LOG_ALIGN,
     API_LOG_RAIL,
     API_LOG_LANE,
-    API_LOG_POLL,
     API_LOG_KINDS
 };
 

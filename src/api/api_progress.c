@@ -71,9 +71,9 @@ static void api_request_done(struct braid_channel *ch, const struct rail_event *
     } else {
         api_count_done(ch, rail, record);
         /* An acknowledged write counts as visible here; where a fabric does not promise that, a flush behind the write
-         * will move this count instead of the acknowledgement. A failed one never moves it: what waits for it must
-         * fail. */
-        if (record->kind == RAIL_KIND_WRITE)
+         * will move this count instead of the acknowledgement. A failed one never moves it, nor does anything on its
+         * lane from then on: what waits for it must fail. */
+        if (record->kind == RAIL_KIND_WRITE && !(peer->dead >> lane->index & 1))
             peer->counts.visible[lane->index]++;
         ch->recheck = true;
     }
@@ -95,12 +95,13 @@ static void api_mail_arrived(struct braid_channel *ch, const struct rail_event *
         peer->echo_reply = event->mail.nonce;
 }
 
-static int api_poll_queue(struct braid_channel *ch, unsigned rail)
+/* How much moved: a completion that gave no event counts too, since others may be waiting behind it. */
+static unsigned api_poll_queue(struct braid_channel *ch, unsigned rail)
 {
-    int n = rail_poll(&ch->queue[rail], ch->events);
-    if (n < 0)
-        api_log_limited(ch, API_LOG_POLL, "cannot poll port %s: %s", ch->braid->rail[rail]->name, strerror(-n));
-    for (int i = 0; i < n; i++) {
+    struct rail_queue *queue = &ch->queue[rail];
+    uint64_t before = queue->taken;
+    unsigned n = rail_poll(queue, ch->events);
+    for (unsigned i = 0; i < n; i++) {
         const struct rail_event *event = &ch->events[i];
         if (event->lane->index == API_NO_LANE)
             continue;
@@ -116,34 +117,28 @@ static int api_poll_queue(struct braid_channel *ch, unsigned rail)
             break;
         }
     }
-    return n;
+    return max_u32(n, (uint32_t)(queue->taken - before));
 }
 
 int braid_progress(struct braid_channel *ch)
 {
-    int moved = 0, error = 0;
+    unsigned moved = 0;
     if (!ch)
         return -EINVAL;
-    for (unsigned i = 0; i < ch->braid->rail_count; i++) {
-        int n = api_poll_queue(ch, i);
-        if (n < 0 && !error)
-            error = n;
-        else if (n > 0)
-            moved += n;
-    }
+    for (unsigned i = 0; i < ch->braid->rail_count; i++)
+        moved += api_poll_queue(ch, i);
     if (ch->recheck) {
         ch->recheck = false;
-        moved += (int)api_order_drive_all(ch);
+        moved += api_order_drive_all(ch);
     }
     if (moved == 0 && ch->index == 0 && ++ch->idle_polls % API_EVENT_POLLS == 0)
         api_read_events(ch->braid);
-    return error ? error : moved;
+    return (int)moved;
 }
 
 int api_turn(struct braid_channel *ch, uint64_t deadline_ns)
 {
-    int moved = braid_progress(ch);
-    if (moved)
-        return moved < 0 ? moved : 0;
+    if (braid_progress(ch) > 0)
+        return 0;
     return clock_wait(&ch->braid->clock, deadline_ns);
 }

@@ -75,7 +75,9 @@ struct rail_queue {
     struct rail_lane **lanes;
     uint32_t lane_count;
     uint32_t lane_max;
-    int broken; /**< 0, or why its completions cannot be trusted any more */
+    uint64_t taken;    /**< completions taken so far, those that gave no event included */
+    int broken;        /**< 0, or why its completions cannot be had or believed any more */
+    uint32_t given_up; /**< then: lanes that have been stopped and have handed back every record */
 };
 
 enum rail_lane_state {
@@ -173,7 +175,7 @@ int rail_lane_pump_mail(struct rail_lane *lane);
 enum rail_event_kind {
     RAIL_EVENT_DONE,  /**< a request ended: record, error */
     RAIL_EVENT_MAIL,  /**< a message arrived: mail, error (-EPROTONOSUPPORT: of another version; -EPROTO: malformed) */
-    RAIL_EVENT_BROKEN /**< the lane's mailbox failed: error; the lane should be stopped */
+    RAIL_EVENT_BROKEN /**< the lane's mailbox or its queue failed: error; the lane should be stopped */
 };
 
 struct rail_event {
@@ -188,8 +190,12 @@ struct rail_event {
 
 #define RAIL_POLL_MAX VERBS_POLL_MAX
 
-/** Takes up to RAIL_POLL_MAX completions of a queue as events, each record once, in posting order on its lane. Their
- *  number, or a negative errno: what the poll said, or -EPROTO for ever after a completion that fits no request. */
-int rail_poll(struct rail_queue *queue, struct rail_event out[RAIL_POLL_MAX]);
+/**
+ * Takes up to RAIL_POLL_MAX completions of a queue as events, each record once, in posting order on its lane. Returns
+ * their number; queue->taken tells whether completions were taken that gave none. A queue that cannot be polled, or whose
+ * completions fit no request (-EPROTO), is given up (logged): its lanes are stopped and end in a RAIL_EVENT_BROKEN, each
+ * record still outstanding in a RAIL_EVENT_DONE, all with that error.
+ */
+unsigned rail_poll(struct rail_queue *queue, struct rail_event out[RAIL_POLL_MAX]);
 
 #endif

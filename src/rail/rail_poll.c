@@ -6,6 +6,7 @@
 #include "rail_priv.h"
 
 #include <errno.h>
+#include <string.h>
 
 static bool rail_broken(struct rail_lane *lane, int error, const char *status, struct rail_event *out)
 {
@@ -21,15 +22,26 @@ static bool rail_pump(struct rail_lane *lane, struct rail_event *out)
 }
 
 /* Every request is signalled and RC completes in posting order (IBA spec vol. 1, 10.8). Anything else would count
- * data as arrived that has not, or wait for ever: the queue is given up, loudly. */
+ * data as arrived that has not, or wait for ever: the queue is given up. */
 static bool rail_distrust(struct rail_queue *queue, const struct verbs_completion *c)
 {
-    if (!queue->broken)
-        log_write(queue->rail->log, LOG_LEVEL_ERROR,
-                  "port %s QP 0x%x: completion 0x%llx fits no request: a provider bug", queue->rail->name, c->qpn,
-                  (unsigned long long)c->id);
+    log_write(queue->rail->log, LOG_LEVEL_ERROR,
+              "port %s QP 0x%x: completion 0x%llx fits no request: a provider bug; all lanes of its queue are given up",
+              queue->rail->name, c->qpn, (unsigned long long)c->id);
     queue->broken = -EPROTO;
     return false;
+}
+
+/* Takes the oldest record off a lane's books. */
+static struct rail_record rail_retire(struct rail_lane *lane)
+{
+    struct rail_record record = lane->ring[lane->tail & lane->mask];
+    lane->tail++;
+    lane->backlog -= record.len;
+    lane->psns -= record.psns;
+    if (record.kind == RAIL_KIND_MAIL)
+        lane->mail_busy--;
+    return record;
 }
 
 /* A request ended. True where out holds an event. */
@@ -38,15 +50,9 @@ static bool rail_poll_send(struct rail_lane *lane, const struct verbs_completion
     if (lane->head == lane->tail || (uint32_t)c->id != lane->tail)
         return rail_distrust(lane->queue, c);
 
-    struct rail_record record = lane->ring[lane->tail & lane->mask];
-    lane->tail++;
-    lane->backlog -= record.len;
-    lane->psns -= record.psns;
-    if (record.kind == RAIL_KIND_MAIL) {
-        lane->mail_busy--;
-        if (!c->error)
-            return rail_pump(lane, out);
-    }
+    struct rail_record record = rail_retire(lane);
+    if (record.kind == RAIL_KIND_MAIL && !c->error)
+        return rail_pump(lane, out);
     *out = (struct rail_event){
         .kind = RAIL_EVENT_DONE,
         .error = c->error,
@@ -81,13 +87,47 @@ static bool rail_poll_recv(struct rail_lane *lane, const struct verbs_completion
     return true;
 }
 
-int rail_poll(struct rail_queue *queue, struct rail_event out[RAIL_POLL_MAX])
+/* Whether and how a request has ended will never be known: its lane stops, and each record comes back with the error. */
+static unsigned rail_give_up(struct rail_queue *queue, struct rail_event out[RAIL_POLL_MAX])
+{
+    static const char status[] = "its completion queue was given up";
+    unsigned count = 0;
+    for (; queue->given_up < queue->lane_count; queue->given_up++) {
+        struct rail_lane *lane = queue->lanes[queue->given_up];
+        if (lane->state != RAIL_LANE_DEAD) {
+            if (count == RAIL_POLL_MAX)
+                return count;
+            rail_lane_stop(lane);
+            rail_broken(lane, queue->broken, status, &out[count++]);
+        }
+        while (lane->tail != lane->head) {
+            if (count == RAIL_POLL_MAX)
+                return count;
+            out[count++] = (struct rail_event){.kind = RAIL_EVENT_DONE,
+                                               .error = queue->broken,
+                                               .status = status,
+                                               .lane = lane,
+                                               .record = rail_retire(lane)};
+        }
+    }
+    return count;
+}
+
+unsigned rail_poll(struct rail_queue *queue, struct rail_event out[RAIL_POLL_MAX])
 {
     struct verbs_completion completions[RAIL_POLL_MAX];
     if (queue->broken)
-        return queue->broken;
-    int count = 0, n = verbs_poll(queue->cq, completions, RAIL_POLL_MAX);
-    for (int i = 0; i < n; i++) {
+        return rail_give_up(queue, out);
+    int n = verbs_poll(queue->cq, completions, RAIL_POLL_MAX);
+    if (n < 0) {
+        log_write(queue->rail->log, LOG_LEVEL_ERROR,
+                  "port %s: its completions cannot be polled: %s; all lanes of the queue are given up",
+                  queue->rail->name, strerror(-n));
+        queue->broken = n;
+        return rail_give_up(queue, out);
+    }
+    unsigned count = 0;
+    for (int i = 0; i < n && !queue->broken; i++) {
         const struct verbs_completion *c = &completions[i];
         uint32_t place = (uint32_t)((c->id & ~RAIL_ID_RECV) >> RAIL_ID_PLACE);
         bool event;
@@ -99,5 +139,6 @@ int rail_poll(struct rail_queue *queue, struct rail_event out[RAIL_POLL_MAX])
             event = rail_poll_send(queue->lanes[place], c, &out[count]);
         count += event;
     }
-    return n < 0 ? n : count;
+    queue->taken += (unsigned)n;
+    return count;
 }

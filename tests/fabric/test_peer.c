@@ -290,6 +290,43 @@ static void a_lane_the_other_side_lacks_is_warned_of(void **state)
     fabric_run_ok(&f);
 }
 
+/* Lane 1 between PE 0 and PEs 1 to 6 did not come up, so that PE 0's second queue is full of flushed receives. */
+static void six_lanes_less(struct fabric_pe *p, unsigned char *recv, size_t bytes_each)
+{
+    struct damage *d = p->run->arg;
+
+    if (d->rounds[p->pe]++ != 2)
+        return;
+    for (int pe = 1; p->pe == 0 && pe <= 6; pe++)
+        forge(recv + (size_t)pe * bytes_each, bytes_each, 40, 1);
+    if (p->pe >= 1 && p->pe <= 6)
+        forge(recv, bytes_each, 40, 1);
+}
+
+static int pe_behind_silence(struct fabric_pe *p)
+{
+    struct braid_done done = {0};
+
+    if (p->pe == 0) {
+        fabric_equal(p, braid_lane_count(p->ch, 1), 1, "lanes to PE 1");
+        fabric_equal(p, braid_lane_count(p->ch, 7), 2, "lanes to PE 7");
+        fabric_equal(p, fabric_put(p, 7, 0, 0, 1 << 20, &done), 0, "a put");
+        p->run->emu->charge(1000000); /* it has ended meanwhile: nothing will happen that could wake anyone */
+        fabric_equal(p, braid_quiet(p->ch, 7), 0, "quiet finds its end behind 96 silent completions");
+    }
+    return fabric_barrier(p);
+}
+
+static void silent_completions_hide_nothing(void **state)
+{
+    struct damage d = {.round = 2};
+    struct fabric f = {
+        .spec = "nodes=8,ports=2", .seed = 1, .fn = pe_behind_silence, .tamper = six_lanes_less, .arg = &d};
+
+    (void)state;
+    fabric_run_ok(&f);
+}
+
 /* ---- calls ------------------------------------------------------------------------------------------------------------------ */
 
 static int pe_bad_calls(struct fabric_pe *p)
@@ -456,6 +493,7 @@ int main(void)
         cmocka_unit_test(another_version_is_named),
         cmocka_unit_test(one_pair_that_cannot_meet_ends_it_for_all),
         cmocka_unit_test(a_lane_the_other_side_lacks_is_warned_of),
+        cmocka_unit_test(silent_completions_hide_nothing),
         cmocka_unit_test(bad_calls_are_refused),
         cmocka_unit_test(bad_keys_are_refused),
         cmocka_unit_test(a_stale_rkey_ends_the_lane),

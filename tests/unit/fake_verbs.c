@@ -278,14 +278,6 @@ int verbs_qp_to_rts(struct verbs_qp *qp, const struct verbs_path *path)
     return fake_called(FAKE_RTS);
 }
 
-int verbs_qp_to_err(struct verbs_qp *qp)
-{
-    qp->stopped = true;
-    while (fake_pending(qp) > 0)
-        fake_end(qp, -ECANCELED);
-    return 0;
-}
-
 int verbs_post_send(struct verbs_qp *qp, const struct verbs_send *send)
 {
     int rc = fake_called(FAKE_POST_SEND);
@@ -346,6 +338,16 @@ void fake_end(struct verbs_qp *qp, int error)
     if (send.op == VERBS_OP_SEND && !error)
         fake_arrive(qp, (const void *)(uintptr_t)send.local_addr, send.len);
     fake_complete(qp, send.id, send.len, error);
+}
+
+int verbs_qp_to_err(struct verbs_qp *qp)
+{
+    qp->stopped = true;
+    while (fake_pending(qp) > 0)
+        fake_end(qp, -ECANCELED);
+    while (qp->recv_head != qp->recv_tail)
+        fake_complete(qp, qp->recv[qp->recv_tail++ % FAKE_RECVS].id, 0, -ECANCELED);
+    return 0;
 }
 
 void fake_stray(struct verbs_qp *qp, uint64_t id)

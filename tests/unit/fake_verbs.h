@@ -57,7 +57,7 @@ void fake_stray(struct verbs_qp *qp, uint64_t id);
 /** A message of these bytes arrives in the oldest receive of a QP. */
 void fake_arrive(struct verbs_qp *qp, const void *bytes, uint32_t len);
 
-/** Whether the QP has been taken to ERR; then its requests have been flushed. */
+/** Whether the QP has been taken to ERR; then its requests and receives have been flushed. */
 bool fake_stopped(const struct verbs_qp *qp);
 
 /** The path that a QP was connected by. */

@@ -416,12 +416,51 @@ static void a_refused_get_holds_no_signal_back(void **state)
     assert_int_equal(signals_posted(), 1);
 }
 
-static void a_broken_poll_ends_quiet(void **state)
+/* A port whose completions cannot be had any more: its ops end all the same, and the other port carries on. */
+static void check_given_up(int error)
+{
+    assert_int_equal(braid_quiet(rig.ch, 0), error);
+    assert_true(rig.done.failed == 1 && rig.done.ok == 0);
+    assert_int_equal(signal_add(), -ENOTCONN);
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(braid_quiet(rig.ch, 0), 0);
+    assert_true(rig.done.ok == 1);
+    assert_int_equal(braid_mem_dereg(rig.mem), 0);
+    assert_true(braid_progress(rig.ch) == 0);
+}
+
+static void a_broken_poll_ends_the_ports_ops(void **state)
 {
     (void)state;
     assert_int_equal(put(1 << 20), 0);
-    fake_fail(FAKE_POLL, 0, -EIO);
-    assert_int_equal(braid_quiet(rig.ch, 0), -EIO);
+    fake_fail(FAKE_POLL, 1, -EIO); /* of the second port */
+    check_given_up(-EIO);
+    assert_non_null(strstr(rig.log, "port fake1:1: its completions cannot be polled"));
+}
+
+static void a_stray_completion_ends_the_ports_ops(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    fake_stray(rig.qp[1], 77);
+    check_given_up(-EPROTO);
+    assert_non_null(strstr(rig.log, "fits no request"));
+}
+
+static void both_ports_given_up_leave_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(put(1 << 20), 0);
+        assert_int_equal(signal_add(), 0);
+    }
+    fake_stray(rig.qp[0], 77);
+    fake_stray(rig.qp[1], 77);
+    assert_int_equal(braid_quiet(rig.ch, 0), -EPROTO);
+    assert_true(rig.done.failed == 10 && rig.done.ok == 0);
+    assert_int_equal(put(1 << 20), -ENOTCONN);
+    assert_int_equal(put(8), -ENOTCONN);
+    assert_int_equal(braid_mem_dereg(rig.mem), 0);
 }
 
 static void quiet_gives_up_with_the_wait(void **state)
@@ -497,7 +536,9 @@ int main(void)
         WITH(a_signal_behind_a_refused_medium_put_never_goes, make),
         WITH(a_signal_behind_a_refused_word_never_goes, make),
         WITH(a_refused_get_holds_no_signal_back, make),
-        WITH(a_broken_poll_ends_quiet, make),
+        WITH(a_broken_poll_ends_the_ports_ops, make),
+        WITH(a_stray_completion_ends_the_ports_ops, make),
+        WITH(both_ports_given_up_leave_nothing, make),
         WITH(quiet_gives_up_with_the_wait, make),
         WITH(a_region_in_use_cannot_be_ended, make),
         WITH(an_echo_comes_back_on_each_lane, make),

@@ -17,6 +17,7 @@ struct rig {
     struct rail_lane *lane;
     struct verbs_qp *qp;
     struct rail_event event[RAIL_POLL_MAX];
+    unsigned variant;
 };
 
 static int make(void **state)
@@ -35,6 +36,15 @@ static int make(void **state)
     rig.qp = fake_qp(0);
     *state = &rig;
     return 0;
+}
+
+/* One stray completion after the other: each ends its queue. */
+static int make_stray(void **state)
+{
+    static unsigned next;
+    int rc = make(state);
+    ((struct rig *)*state)->variant = next++ % 4;
+    return rc;
 }
 
 static int drop(void **state)
@@ -175,13 +185,15 @@ static void stray_completions_end_the_queue(void **state)
 {
     struct rig *rig = *state;
     static const uint64_t stray[] = {0, 1, UINT64_C(7) << 32, UINT64_C(1) << 63 | 99};
-    for (size_t i = 0; i < 4; i++) {
-        rig->queue.broken = 0;
-        fake_stray(rig->qp, stray[i]); /* nothing is outstanding, so none of them fits */
-        assert_int_equal(rail_poll(&rig->queue, rig->event), 0);
-        assert_int_equal(rail_poll(&rig->queue, rig->event), -EPROTO);
-        assert_int_equal(rail_poll(&rig->queue, rig->event), -EPROTO);
-    }
+    fake_stray(rig->qp, stray[rig->variant]); /* nothing is outstanding, so none of them fits */
+    assert_int_equal(rail_poll(&rig->queue, rig->event), 0);
+    assert_int_equal(rig->queue.taken, 1);
+    assert_false(fake_stopped(rig->qp));
+    assert_int_equal(rail_poll(&rig->queue, rig->event), 1);
+    assert_int_equal(rig->event[0].kind, RAIL_EVENT_BROKEN);
+    assert_int_equal(rig->event[0].error, -EPROTO);
+    assert_true(fake_stopped(rig->qp));
+    assert_int_equal(rail_poll(&rig->queue, rig->event), 0);
 }
 
 static void a_completion_out_of_order_is_not_believed(void **state)
@@ -190,8 +202,43 @@ static void a_completion_out_of_order_is_not_believed(void **state)
     assert_int_equal(post(rig, RAIL_KIND_WRITE, RAIL_CLASS_BULK, 8, 1), 0);
     assert_int_equal(post(rig, RAIL_KIND_WRITE, RAIL_CLASS_BULK, 8, 2), 0);
     fake_stray(rig->qp, fake_send(rig->qp, 1)->id);
+    fake_end(rig->qp, 0); /* in the same poll, behind the one that cannot be: not believed either */
     assert_int_equal(rail_poll(&rig->queue, rig->event), 0);
-    assert_int_equal(rail_poll(&rig->queue, rig->event), -EPROTO);
+    assert_int_equal(rail_poll(&rig->queue, rig->event), 3);
+    assert_int_equal(rig->event[0].kind, RAIL_EVENT_BROKEN);
+    for (unsigned i = 1; i < 3; i++) {
+        assert_int_equal(rig->event[i].kind, RAIL_EVENT_DONE);
+        assert_int_equal(rig->event[i].error, -EPROTO);
+        assert_int_equal(rig->event[i].record.cookie, i);
+    }
+    assert_int_equal(rail_poll(&rig->queue, rig->event), 0);
+}
+
+/* More records than one poll hands out: each comes back once, in order, and the books are empty in the end. */
+static void a_queue_that_cannot_be_polled_hands_all_back(void **state)
+{
+    struct rig *rig = *state;
+    unsigned posted = fill(rig, RAIL_CLASS_WORD), back = 0;
+    assert_true(posted > RAIL_POLL_MAX);
+    fake_fail(FAKE_POLL, 0, -EIO);
+    for (unsigned n; (n = rail_poll(&rig->queue, rig->event)) > 0;) {
+        for (unsigned i = 0; i < n; i++) {
+            assert_int_equal(rig->event[i].error, -EIO);
+            if (rig->event[i].kind == RAIL_EVENT_DONE)
+                assert_int_equal(rig->event[i].record.cookie, back++);
+        }
+    }
+    assert_int_equal(back, posted);
+    assert_true(rig->lane->backlog == 0 && rig->lane->psns == 0);
+    assert_int_equal(post(rig, RAIL_KIND_WRITE, RAIL_CLASS_BULK, 8, 9), -ENOTCONN);
+}
+
+static void silent_completions_are_counted(void **state)
+{
+    struct rig *rig = *state;
+    rail_lane_stop(rig->lane);
+    assert_int_equal(rail_poll(&rig->queue, rig->event), 0);
+    assert_int_equal(rig->queue.taken, RAIL_MAIL_DEPTH); /* the flushed receives */
 }
 
 static void an_echo_goes_round_a_lane_to_oneself(void **state)
@@ -203,8 +250,8 @@ static void an_echo_goes_round_a_lane_to_oneself(void **state)
         assert_true(rail_lane_pump_mail(rig->lane) >= 0);
         while (fake_pending(rig->qp) > 0) {
             fake_end(rig->qp, 0);
-            int n = rail_poll(&rig->queue, rig->event);
-            for (int i = 0; i < n; i++) {
+            unsigned n = rail_poll(&rig->queue, rig->event);
+            for (unsigned i = 0; i < n; i++) {
                 assert_int_equal(rig->event[i].kind, RAIL_EVENT_MAIL);
                 if (rig->event[i].mail.type == RAIL_MAIL_ECHO_REPLY)
                     nonce = rig->event[i].mail.nonce;
@@ -263,17 +310,31 @@ static void ports_are_checked(void **state)
 }
 
 #define WITH_LANE(f) cmocka_unit_test_setup_teardown(f, make, drop)
+#define WITH_STRAY   cmocka_unit_test_setup_teardown(stray_completions_end_the_queue, make_stray, drop)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(psns_are_counted_as_the_wire_does),  WITH_LANE(records_follow_each_other_and_psns_wrap),
-        WITH_LANE(slots_are_kept_for_words_and_for_mail),     WITH_LANE(psns_outstanding_stay_below_half_the_space),
-        WITH_LANE(a_flush_returns_each_record_once),          WITH_LANE(a_refused_post_leaves_no_trace),
-        WITH_LANE(a_refusal_is_never_called_try_again),       WITH_LANE(stray_completions_end_the_queue),
-        WITH_LANE(a_completion_out_of_order_is_not_believed), WITH_LANE(an_echo_goes_round_a_lane_to_oneself),
-        WITH_LANE(a_malformed_message_breaks_the_lane),       WITH_LANE(another_version_is_reported_and_refused),
-        WITH_LANE(a_queue_takes_the_lanes_it_was_made_for),   WITH_LANE(ports_are_checked),
+        cmocka_unit_test(psns_are_counted_as_the_wire_does),
+        WITH_LANE(records_follow_each_other_and_psns_wrap),
+        WITH_LANE(slots_are_kept_for_words_and_for_mail),
+        WITH_LANE(psns_outstanding_stay_below_half_the_space),
+        WITH_LANE(a_flush_returns_each_record_once),
+        WITH_LANE(a_refused_post_leaves_no_trace),
+        WITH_LANE(a_refusal_is_never_called_try_again),
+        WITH_STRAY,
+        WITH_STRAY,
+        WITH_STRAY,
+        WITH_STRAY,
+        WITH_LANE(a_queue_that_cannot_be_polled_hands_all_back),
+        WITH_LANE(silent_completions_are_counted),
+
+        WITH_LANE(a_completion_out_of_order_is_not_believed),
+        WITH_LANE(an_echo_goes_round_a_lane_to_oneself),
+        WITH_LANE(a_malformed_message_breaks_the_lane),
+        WITH_LANE(another_version_is_reported_and_refused),
+        WITH_LANE(a_queue_takes_the_lanes_it_was_made_for),
+        WITH_LANE(ports_are_checked),
     };
     return cmocka_run_group_tests_name("lane", tests, NULL, NULL);
 }
