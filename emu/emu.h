@@ -265,10 +265,11 @@ int emu_mr_dereg(struct emu_mr *mr);
 struct emu_mr *emu_mr_remote(struct emu_qp *qp, uint32_t rkey, uint64_t va, uint64_t len, int need);
 /** True if all scatter/gather entries are good for the device (need: 0 to read them, IBV_ACCESS_LOCAL_WRITE). */
 bool emu_mr_local_ok(struct emu_qp *qp, const struct ibv_sge *sge, int n, int need);
-/** Copies len bytes, from byte off of the list on, into or out of a payload. The list was checked before. */
-void emu_mr_gather(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, struct emu_payload *to);
+/** Copies a payload's length, from byte off of the list on. False where a region was deregistered since the list was checked;
+ *  then nothing can be said about the bytes. */
+bool emu_mr_gather(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, struct emu_payload *to);
 /** As gather, the other way. */
-void emu_mr_scatter(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, const struct emu_payload *from);
+bool emu_mr_scatter(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, const struct emu_payload *from);
 /** What a PE's plain registrations add to an address to name it to peers, so that no peer address is a valid pointer. */
 uint64_t emu_mr_shift(int owner);
 /** Bytes of a list. */
@@ -444,6 +445,8 @@ struct emu_pkt *emu_req_next(struct emu_qp *qp);
 bool emu_req_wants(const struct emu_qp *qp);
 /** Takes an ACK, NAK, READ response or atomic response. */
 void emu_req_receive(struct emu_qp *qp, const struct emu_pkt *p);
+/** In SQD: raises SQ_DRAINED, once, when all that was started is done. */
+void emu_req_drained(struct emu_qp *qp);
 /** Sets the requester to its first PSN (at RTS). */
 void emu_req_start(struct emu_qp *qp);
 /** Completes the WQE at una with this status; an error ends the QP. */

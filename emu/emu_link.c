@@ -145,25 +145,36 @@ static void emu_link_push(struct emu_port *port, struct emu_qp *qp)
     port->ready_tail = qp;
 }
 
-static struct emu_pkt *emu_link_choose(struct emu_port *port)
+static struct emu_pkt *emu_link_pop_ctl(struct emu_port *port)
 {
     struct emu_pkt *p = port->ctl_head;
-    struct emu_qp *qp;
 
     if (p) {
         port->ctl_head = p->next;
         if (!port->ctl_head)
             port->ctl_tail = &port->ctl_head;
-        return p;
     }
-    while ((qp = emu_link_pop(port))) {
+    return p;
+}
+
+/** What leaves next. A queue pair that is asked may send a NAK instead of what it had: acknowledgements are looked at anew. */
+static struct emu_pkt *emu_link_choose(struct emu_port *port)
+{
+    for (;;) {
+        struct emu_pkt *p = emu_link_pop_ctl(port);
+        struct emu_qp *qp;
+
+        if (p)
+            return p;
+        qp = emu_link_pop(port);
+        if (!qp)
+            return NULL;
         p = emu_link_next_of(qp);
         if (p) {
             emu_link_push(port, qp);
             return p;
         }
     }
-    return NULL;
 }
 
 static void emu_link_start(struct emu_port *port)
@@ -174,10 +185,12 @@ static void emu_link_start(struct emu_port *port)
 
     if (port->tx_busy)
         return;
+    port->tx_busy = true; /* before choosing: what is chosen from may want to send and come back here */
     p = emu_link_choose(port);
-    if (!p)
+    if (!p) {
+        port->tx_busy = false;
         return;
-    port->tx_busy = true;
+    }
     t = f->clock->now(f) + emu_link_time(port, p->wire_bytes);
     f->clock->at(f, t, emu_link_sent, port, 0);
     emu_link_travel(port, p, t);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
     EMU_ACCESS_KNOWN = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -49,6 +50,22 @@ uint64_t emu_mr_shift(int owner)
     return (uint64_t)(owner + 1) << 48;
 }
 
+/** Whether all pages are mapped: a device pins them, and pinning what is not there fails with EFAULT. */
+static bool emu_mr_mapped(const void *addr, size_t len)
+{
+    enum { EMU_MR_PAGE = 4096, EMU_MR_PAGES = 1024 };
+    uintptr_t at = (uintptr_t)addr & ~(uintptr_t)(EMU_MR_PAGE - 1), end = (uintptr_t)addr + len;
+    unsigned char there[EMU_MR_PAGES];
+
+    for (; at < end; at += (uintptr_t)EMU_MR_PAGE * EMU_MR_PAGES) {
+        size_t part = end - at < (size_t)EMU_MR_PAGE * EMU_MR_PAGES ? end - at : (size_t)EMU_MR_PAGE * EMU_MR_PAGES;
+
+        if (mincore((void *)at, part, there) != 0)
+            return false;
+    }
+    return true;
+}
+
 static uint32_t emu_mr_new_key(struct emu_dev *d)
 {
     uint32_t key;
@@ -69,9 +86,13 @@ struct emu_mr *emu_mr_reg(struct emu_pd *pd, void *addr, size_t len, uint64_t lo
     /* Linux (ib_uverbs_reg_mr) wants address and IOVA at the same place within a page. */
     if ((((uintptr_t)addr ^ local) & 4095) != 0)
         return NULL;
-    if ((access & ~EMU_ACCESS_KNOWN) || len == 0 || local + len < local || remote + len < remote)
+    if ((access & ~EMU_ACCESS_KNOWN) || len == 0 || local + len < local || remote + len < remote ||
+        (uintptr_t)addr + len < (uintptr_t)addr)
         return NULL;
     if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) && !(access & IBV_ACCESS_LOCAL_WRITE))
+        return NULL;
+    errno = EFAULT;
+    if (!emu_mr_mapped(addr, len))
         return NULL;
     mr = calloc(1, sizeof(*mr));
     if (!mr)
@@ -143,8 +164,8 @@ uint64_t emu_sge_len(const struct ibv_sge *sge, int n)
     return len;
 }
 
-/** Walks the part [off, off+len) of a list; a region that was deregistered meanwhile is passed over. */
-static void emu_mr_walk(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, struct emu_payload *pay,
+/** Walks the part [off, off+len) of a list. False where a region on the way is not there any more. */
+static bool emu_mr_walk(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, struct emu_payload *pay,
                         bool store)
 {
     uint32_t at = 0;
@@ -160,25 +181,26 @@ static void emu_mr_walk(struct emu_qp *qp, const struct ibv_sge *sge, int n, uin
         }
         room = sge[i].length - off;
         len = room < pay->len - at ? (uint32_t)room : pay->len - at;
-        if (mr && emu_mr_covers(mr->local_base, mr->ibv.length, sge[i].addr + off, len)) {
-            if (store)
-                mr->mem->store(mr, sge[i].addr + off - mr->local_base, pay, at, len);
-            else
-                mr->mem->load(mr, sge[i].addr + off - mr->local_base, pay, at, len);
-        }
+        if (!mr || !emu_mr_covers(mr->local_base, mr->ibv.length, sge[i].addr + off, len))
+            return false;
+        if (store)
+            mr->mem->store(mr, sge[i].addr + off - mr->local_base, pay, at, len);
+        else
+            mr->mem->load(mr, sge[i].addr + off - mr->local_base, pay, at, len);
         at += len;
         off = 0;
     }
+    return true;
 }
 
-void emu_mr_gather(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, struct emu_payload *to)
+bool emu_mr_gather(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, struct emu_payload *to)
 {
-    emu_mr_walk(qp, sge, n, off, to, false);
+    return emu_mr_walk(qp, sge, n, off, to, false);
 }
 
-void emu_mr_scatter(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, const struct emu_payload *from)
+bool emu_mr_scatter(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, const struct emu_payload *from)
 {
     struct emu_payload pay = *from;
 
-    emu_mr_walk(qp, sge, n, off, &pay, true);
+    return emu_mr_walk(qp, sge, n, off, &pay, true);
 }

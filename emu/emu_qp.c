@@ -181,8 +181,7 @@ static void emu_qp_enter(struct emu_qp *qp, enum ibv_qp_state from)
         emu_link_kick(qp);
         break;
     case IBV_QPS_SQD:
-        if (qp->sq_una == qp->sq_nxt && qp->attr.en_sqd_async_notify)
-            emu_event_raise_qp(qp, IBV_EVENT_SQ_DRAINED);
+        emu_req_drained(qp);
         break;
     default:
         break;

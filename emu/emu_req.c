@@ -139,6 +139,14 @@ static uint32_t emu_req_psns(const struct emu_qp *qp, const struct emu_wqe *w)
     return (w->len + emu_qp_mtu(qp) - 1) / emu_qp_mtu(qp);
 }
 
+/** Half of PSN space at most is on its way, or old and new could not be told apart (IBA 9.7.2). */
+static bool emu_req_in_window(const struct emu_qp *qp, const struct emu_wqe *w)
+{
+    uint32_t out = (qp->psn_next - qp->una_psn) & EMU_PSN_MASK;
+
+    return out + emu_req_psns(qp, w) < 1u << 23;
+}
+
 bool emu_req_wants(const struct emu_qp *qp)
 {
     const struct emu_wqe *w;
@@ -150,7 +158,7 @@ bool emu_req_wants(const struct emu_qp *qp)
         return false; /* a local error that waits for its turn to complete: nothing behind it starts */
     if (qp->nxt_pkt > 0)
         return true;
-    if (qp->ibv.state == IBV_QPS_SQD && !w->started)
+    if (!w->started && (qp->ibv.state == IBV_QPS_SQD || !emu_req_in_window(qp, w)))
         return false;
     if ((w->flags & IBV_SEND_FENCE) && qp->rd_out > 0)
         return false;
@@ -169,15 +177,24 @@ static enum ibv_wc_status emu_req_local_check(struct emu_qp *qp, const struct em
     return IBV_WC_SUCCESS;
 }
 
+/** The request at nxt fails here. It completes when its turn comes; nothing behind it is sent. */
+static void emu_req_local_error(struct emu_qp *qp, struct emu_wqe *w, enum ibv_wc_status status)
+{
+    w->status = status;
+    if (qp->sq_una == qp->sq_nxt)
+        emu_req_complete(qp, status);
+}
+
 /** Gives the request its PSNs, or its local error. */
 static bool emu_req_begin(struct emu_qp *qp, struct emu_wqe *w)
 {
+    enum ibv_wc_status status;
+
     if (w->started)
         return true;
-    w->status = emu_req_local_check(qp, w);
-    if (w->status != IBV_WC_SUCCESS) {
-        if (qp->sq_una == qp->sq_nxt)
-            emu_req_complete(qp, w->status);
+    status = emu_req_local_check(qp, w);
+    if (status != IBV_WC_SUCCESS) {
+        emu_req_local_error(qp, w, status);
         return false;
     }
     w->started = true;
@@ -234,8 +251,11 @@ static struct emu_pkt *emu_req_data_packet(struct emu_qp *qp, struct emu_wqe *w)
     }
     if (p->payload.len && (w->flags & IBV_SEND_INLINE))
         memcpy(p->payload.bytes, w->inline_data + off, p->payload.len);
-    else if (p->payload.len)
-        emu_mr_gather(qp, w->sge, w->n_sge, off, &p->payload);
+    else if (p->payload.len && !emu_mr_gather(qp, w->sge, w->n_sge, off, &p->payload)) {
+        emu_pkt_free(qp->ctx->dev->fabric, p);
+        emu_req_local_error(qp, w, IBV_WC_LOC_PROT_ERR); /* deregistered half-way */
+        return NULL;
+    }
     if (++qp->nxt_pkt == w->n_psn) {
         qp->nxt_pkt = 0;
         qp->sq_nxt++;
@@ -378,6 +398,14 @@ static bool emu_req_acked(struct emu_qp *qp, uint32_t psn)
     return true;
 }
 
+void emu_req_drained(struct emu_qp *qp)
+{
+    if (qp->ibv.state != IBV_QPS_SQD || qp->sq_una != qp->sq_numbered || !qp->attr.en_sqd_async_notify)
+        return;
+    qp->attr.en_sqd_async_notify = 0; /* once */
+    emu_event_raise_qp(qp, IBV_EVENT_SQ_DRAINED);
+}
+
 /** After completions: a local error whose turn has come. */
 static void emu_req_settle(struct emu_qp *qp)
 {
@@ -392,10 +420,7 @@ static void emu_req_settle(struct emu_qp *qp)
             return;
         }
     }
-    if (qp->ibv.state == IBV_QPS_SQD && qp->sq_una == qp->sq_numbered && qp->attr.en_sqd_async_notify) {
-        qp->attr.en_sqd_async_notify = 0;
-        emu_event_raise_qp(qp, IBV_EVENT_SQ_DRAINED);
-    }
+    emu_req_drained(qp);
     emu_link_kick(qp);
 }
 
@@ -408,7 +433,11 @@ static void emu_req_answer(struct emu_qp *qp, const struct emu_pkt *p)
     w = emu_wqe_at(qp, qp->sq_una);
     if (!emu_req_has_answer(w) || p->psn != qp->una_psn || emu_req_is_read(w) != (p->op == EMU_OP_READ_RESPONSE))
         return;
-    emu_mr_scatter(qp, w->sge, w->n_sge, (uint64_t)w->got * emu_qp_mtu(qp), &p->payload);
+    if (!emu_mr_scatter(qp, w->sge, w->n_sge, (uint64_t)w->got * emu_qp_mtu(qp), &p->payload)) {
+        emu_req_complete(qp, IBV_WC_LOC_PROT_ERR); /* deregistered half-way */
+        return;
+    }
+    qp->ctx->dev->fabric->clock->wake(qp->ctx->owner);
     w->got++;
     w->resync = false;
     qp->una_psn = (qp->una_psn + 1) & EMU_PSN_MASK;

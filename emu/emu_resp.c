@@ -222,6 +222,7 @@ static void emu_resp_send(struct emu_qp *qp, const struct emu_pkt *p)
     if (p->flags & EMU_PKT_LAST)
         emu_resp_complete(qp, IBV_WC_SUCCESS, p);
     emu_resp_advance(qp, p);
+    emu_resp_landed(qp);
 }
 
 /* ---- READ and atomics --------------------------------------------------------------------------------------------------- */
