@@ -12,6 +12,9 @@
 
 #define RAIL_GID_AUTO UINT32_MAX
 
+_Static_assert((int)RAIL_WIRE_LINK_IB == (int)VERBS_LINK_IB, "the wire's numbers are fixed");
+_Static_assert((int)RAIL_WIRE_LINK_ETHERNET == (int)VERBS_LINK_ETHERNET, "the wire's numbers are fixed");
+
 static bool rail_gid_is_ipv4(const uint8_t gid[16])
 {
     static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};

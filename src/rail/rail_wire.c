@@ -171,7 +171,10 @@ static int wire_get_rail(const uint8_t *at, struct rail_wire_rail *rail, char wh
     rail->rate_bits = wire_get64(at + 24);
     if (rail->mtu < 256 || rail->mtu > 4096 || (rail->mtu & (rail->mtu - 1)))
         return wire_bad(why, "a rail's MTU", rail->mtu);
-    if (rail->rd_atomic > 16)
+    if (rail->link != RAIL_WIRE_LINK_IB && rail->link != RAIL_WIRE_LINK_ETHERNET)
+        return wire_bad(why, "a rail's link layer", rail->link);
+    /* With none, a READ or an atomic would wait for ever. */
+    if (rail->rd_atomic < 1 || rail->rd_atomic > 16)
         return wire_bad(why, "a rail's number of READs in flight", rail->rd_atomic);
     return 0;
 }

@@ -31,13 +31,17 @@
 #define RAIL_WIRE_NO_PE     UINT32_MAX
 #define RAIL_WIRE_WHY       160 /**< bytes of a reason */
 
+/** Link layers, as numbers that will not change: the same as enum verbs_link (rail_open.c checks it). */
+#define RAIL_WIRE_LINK_IB       1
+#define RAIL_WIRE_LINK_ETHERNET 2
+
 /** One rail of the sender. */
 struct rail_wire_rail {
     uint8_t gid[16];
     uint16_t lid;
-    uint8_t link; /**< enum verbs_link */
-    uint8_t rd_atomic;
-    uint32_t mtu; /**< bytes */
+    uint8_t link;      /**< RAIL_WIRE_LINK_... */
+    uint8_t rd_atomic; /**< READs and atomics it answers at a time, 1..16 */
+    uint32_t mtu;      /**< bytes */
     uint64_t rate_bits;
 };
 

@@ -216,6 +216,41 @@ static void forge(unsigned char *blob, size_t len, size_t at, unsigned char valu
         blob[12 + i] = (unsigned char)(crc >> 8 * i);
 }
 
+/* PE 0's rails answer no READs, says what PE 1 receives: its signals would wait for ever. */
+static void no_reads_of_0(struct fabric_pe *p, unsigned char *recv, size_t bytes_each)
+{
+    struct damage *d = p->run->arg;
+
+    if (d->rounds[p->pe]++ == 0 && p->pe == 1)
+        forge(recv, bytes_each, 40 + 19, 0);
+}
+
+static int pe_nonsense(struct fabric_pe *p)
+{
+    int rc = fabric_open(p, NULL);
+
+    if (rc)
+        return rc;
+    rc = fabric_connect_only(p);
+    fabric_equal(p, rc, p->pe == 1 ? -EPROTO : -ECONNABORTED, "nonsense in a good envelope");
+    fabric_check(p, p->pe != 1 || strstr(p->last_log, "READs in flight is 0"), "the message says what");
+    return 0;
+}
+
+static void nonsense_in_a_good_envelope_is_refused(void **state)
+{
+    struct damage d = {.round = 0};
+    struct fabric f = {.spec = "nodes=3,ports=2",
+                       .seed = 1,
+                       .fn = pe_nonsense,
+                       .no_context = true,
+                       .tamper = no_reads_of_0,
+                       .arg = &d};
+
+    (void)state;
+    fabric_run_ok(&f);
+}
+
 /* What one PE alone finds wrong in the round of states: no lane between PE 0 and PE 1 came up. */
 static void no_lane_between_0_and_1(struct fabric_pe *p, unsigned char *recv, size_t bytes_each)
 {
@@ -491,6 +526,7 @@ int main(void)
         cmocka_unit_test(a_half_open_context_closes),
         cmocka_unit_test(damaged_blobs_are_refused),
         cmocka_unit_test(another_version_is_named),
+        cmocka_unit_test(nonsense_in_a_good_envelope_is_refused),
         cmocka_unit_test(one_pair_that_cannot_meet_ends_it_for_all),
         cmocka_unit_test(a_lane_the_other_side_lacks_is_warned_of),
         cmocka_unit_test(silent_completions_hide_nothing),

@@ -244,8 +244,9 @@ static void a_peer_that_failed_is_named(void **state)
 static void a_peer_with_other_settings_is_named(void **state)
 {
     (void)state;
-    other = (struct rail_wire_rails){
-        .head = {.pe = 1, .channels = 2}, .count = 1, .rail[0] = {.link = VERBS_LINK_ETHERNET, .mtu = 4096}};
+    other = (struct rail_wire_rails){.head = {.pe = 1, .channels = 2},
+                                     .count = 1,
+                                     .rail[0] = {.link = VERBS_LINK_ETHERNET, .rd_atomic = 16, .mtu = 4096}};
     assert_int_equal(connect_with_other("fake0"), -EPROTO);
     assert_non_null(strstr(logged, "PE 1 has 2 channels, this PE 1"));
     other.head.channels = 1;
@@ -257,8 +258,9 @@ static void a_peer_with_other_settings_is_named(void **state)
 static void unlike_link_layers_do_not_meet(void **state)
 {
     (void)state;
-    other = (struct rail_wire_rails){
-        .head = {.pe = 1, .channels = 1}, .count = 1, .rail[0] = {.link = VERBS_LINK_ETHERNET, .mtu = 4096}};
+    other = (struct rail_wire_rails){.head = {.pe = 1, .channels = 1},
+                                     .count = 1,
+                                     .rail[0] = {.link = VERBS_LINK_ETHERNET, .rd_atomic = 16, .mtu = 4096}};
     assert_int_equal(connect_with_other("fake13"), -ENETUNREACH);
     assert_non_null(strstr(logged, "link layers differ"));
 }

@@ -188,12 +188,16 @@ static void counts_behind_a_good_checksum_are_not_trusted(void **state)
     refuse_rails_with(33, 0); /* rails */
     refuse_rails_with(33, 17);
     refuse_rails_with(33, 255);
-    refuse_rails_with(34, 2);       /* home: there are two */
-    refuse_rails_with(16, 1);       /* an error mark that is no errno */
+    refuse_rails_with(34, 2);      /* home: there are two */
+    refuse_rails_with(16, 1);      /* an error mark that is no errno */
+    refuse_rails_with(40 + 18, 0); /* link layer */
+    refuse_rails_with(40 + 18, 3);
     refuse_rails_with(40 + 19, 17); /* READs in flight */
-    refuse_rails_with(40 + 20, 1);  /* MTU 4097 */
-    refuse_rails_with(40 + 21, 0);  /* MTU 0 */
-    refuse_rails_with(8, 0);        /* length */
+    refuse_rails_with(40 + 19, 0);
+    refuse_rails_with(88 + 19, 0);
+    refuse_rails_with(40 + 20, 1); /* MTU 4097 */
+    refuse_rails_with(40 + 21, 0); /* MTU 0 */
+    refuse_rails_with(8, 0);       /* length */
 
     uint8_t bytes[RAIL_WIRE_BYTES];
     char why[RAIL_WIRE_WHY] = "";
