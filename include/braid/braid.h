@@ -58,7 +58,8 @@ enum braid_log_level { BRAID_LOG_ERROR, BRAID_LOG_WARN, BRAID_LOG_INFO, BRAID_LO
 
 /**
  * What a caller may give to braid_open(). Set size to sizeof(struct braid_options) (BRAID_OPTIONS_INIT does) and leave
- * the rest zero for defaults; a larger struct from a newer caller is accepted only if its unknown tail is zero.
+ * the rest zero for defaults; a larger struct from a newer caller is accepted only if its unknown tail is zero, a smaller
+ * one only if it ends behind a field. The other structs with a size follow the same rule.
  */
 struct braid_options {
     size_t size;
@@ -87,7 +88,7 @@ struct braid_option_row {
     const char *help;          /**< one line, with the accepted values or unit */
 };
 
-/** The i-th row of the option table. 0, or -ENOENT past the last one. Any thread. */
+/** The i-th row of the option table. 0, -ENOENT past the last one, or -EINVAL without an out. Any thread. */
 int braid_option_at(size_t i, struct braid_option_row *out);
 
 /** The library's version as "0.1.0". Static string; any thread. */
@@ -131,7 +132,7 @@ struct braid_peers {
  */
 int braid_connect(struct braid *b, const struct braid_peers *peers);
 
-/** Rails of the context (at least 1). */
+/** Rails of the context (at least 1), or -EINVAL for NULL. */
 int braid_rail_count(const struct braid *b);
 
 /** What one rail has carried since braid_open(). Payload only: headers, acknowledgements and repeats are not in. */

@@ -134,6 +134,21 @@ struct braid_mem {
 /** Logs an error of the data path, at most once a second for each kind. */
 void api_log_limited(struct braid_channel *ch, enum api_log_kind kind, const char *format, ...) ATTR_PRINTF(3, 4);
 
+/* ---- api_struct.c ------------------------------------------------------------------------------------------------ */
+
+/** A public struct that begins with size_t size. */
+struct api_struct {
+    const char *name;
+    size_t size;        /**< here */
+    const size_t *ends; /**< offsets behind fields where the struct of an older caller may end */
+    unsigned count;     /**< of ends */
+};
+
+/** Copies as much of the caller's struct as it has and is known here; out holds defaults before. 0, or -EINVAL for a
+ *  size that cuts a field or an unknown tail that is not zero; logs. */
+int api_struct_read(const struct log *log, const struct api_struct *layout, const void *given,
+                    void *out) ATTR_CHECK_RESULT;
+
 /* ---- api_mem.c --------------------------------------------------------------------------------------------------- */
 
 /** Frees a region that may be half-registered; NULL is allowed. */

@@ -20,17 +20,11 @@ static int api_mem_check(const struct braid *b, const void *addr, size_t len, co
     }
     *remote_addr = 0;
     if (options) {
-        const unsigned char *bytes = (const unsigned char *)options;
-        bool known = options->size >= sizeof(*options);
-        for (size_t i = sizeof(*options); known && i < options->size; i++)
-            known = bytes[i] == 0;
-        if (!known) {
-            log_write(&b->log, LOG_LEVEL_ERROR,
-                      "braid_mem_options of %zu bytes: expected %zu, or more with a zero tail", options->size,
-                      sizeof(*options));
+        static const struct api_struct layout = {.name = "braid_mem_options", .size = sizeof(*options)};
+        struct braid_mem_options known;
+        if (api_struct_read(&b->log, &layout, options, &known))
             return -EINVAL;
-        }
-        *remote_addr = options->remote_addr;
+        *remote_addr = known.remote_addr;
     }
     if (!checked_add_u64(*remote_addr, len, &end)) {
         log_write(&b->log, LOG_LEVEL_ERROR, "cannot name %zu bytes from 0x%llx: the range wraps", len,

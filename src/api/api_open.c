@@ -23,6 +23,8 @@ const char *braid_version(void)
 int braid_option_at(size_t i, struct braid_option_row *out)
 {
     struct options_info info;
+    if (!out)
+        return -EINVAL;
     int rc = options_row(i, &info);
     if (!rc)
         *out = (struct braid_option_row){.name = info.name, .default_value = info.default_value, .help = info.help};
@@ -42,33 +44,34 @@ static void api_log(void *arg, int level, const char *line)
     b->log_fn(b->log_arg, levels[level], line);
 }
 
+/* Where the struct of an older caller may end: behind any field. */
+static const size_t api_options_ends[] = {
+    offsetof(struct braid_options, settings), offsetof(struct braid_options, now),
+    offsetof(struct braid_options, wait),     offsetof(struct braid_options, clock_arg),
+    offsetof(struct braid_options, log),      offsetof(struct braid_options, log_arg),
+};
+
+static const struct api_struct api_options_layout = {
+    .name = "braid_options",
+    .size = sizeof(struct braid_options),
+    .ends = api_options_ends,
+    .count = sizeof(api_options_ends) / sizeof(api_options_ends[0]),
+};
+
 /* Takes the caller's struct, older (shorter) or newer (longer, with a zero tail). */
 static int api_read_options(struct braid *b, const struct braid_options *given)
 {
     struct braid_options known = BRAID_OPTIONS_INIT;
     b->log.level = LOG_LEVEL_WARN;
-    if (given) {
-        const unsigned char *bytes = (const unsigned char *)given;
-        if (given->size < offsetof(struct braid_options, settings)) {
-            log_write(&b->log, LOG_LEVEL_ERROR, "braid_options.size is %zu: start from BRAID_OPTIONS_INIT",
-                      given->size);
-            return -EINVAL;
-        }
-        for (size_t i = sizeof(known); i < given->size; i++) {
-            if (bytes[i]) {
-                log_write(&b->log, LOG_LEVEL_ERROR, "braid_options has a field at byte %zu that braid %s does not know",
-                          i, braid_version());
-                return -EINVAL;
-            }
-        }
-        memcpy(&known, given, min_u64(given->size, sizeof(known)));
-    }
+    int rc = given ? api_struct_read(&b->log, &api_options_layout, given, &known) : 0;
+    if (rc)
+        return rc;
     b->clock = (struct clock){.now = known.now, .wait = known.wait, .arg = known.clock_arg};
     b->log_fn = known.log;
     b->log_arg = known.log_arg;
     if (known.log)
         b->log = (struct log){.level = LOG_LEVEL_WARN, .fn = api_log, .arg = b};
-    int rc = options_load(known.settings, &b->log, &b->options);
+    rc = options_load(known.settings, &b->log, &b->options);
     if (!rc)
         b->log.level = (enum log_level)b->options.log;
     return rc;
@@ -127,7 +130,10 @@ int braid_open(const struct braid_options *options, struct braid **out)
     int rc = api_read_options(b, options);
     if (!rc) {
         uint64_t seed = random_init(&b->random, b->options.seed);
-        b->cookie = random_next(&b->random);
+        /* Never from the seed: PEs and lives that share one must not take each other's keys for their own. */
+        struct random system;
+        random_init(&system, 0);
+        b->cookie = random_next(&system);
         log_write(&b->log, LOG_LEVEL_DEBUG, "seed %llu", (unsigned long long)seed);
         rc = api_open_rails(b);
     }
@@ -155,7 +161,7 @@ void braid_close(struct braid *b)
 
 int braid_rail_count(const struct braid *b)
 {
-    return (int)b->rail_count;
+    return b ? (int)b->rail_count : -EINVAL;
 }
 
 int braid_rail_stats_at(const struct braid *b, int rail, struct braid_rail_stats *out)

@@ -286,14 +286,20 @@ static int api_exchange_verdict(struct api_connect *c)
     return 0;
 }
 
-static int api_check_peers(struct braid *b, const struct braid_peers *peers)
+static int api_check_peers(struct braid *b, const struct braid_peers *given, struct braid_peers *peers)
 {
-    if (!peers || peers->size < sizeof(*peers) || !peers->alltoall || peers->n_pes < 1 || peers->my_pe < 0 ||
-        peers->my_pe >= peers->n_pes) {
-        log_write(
-            &b->log, LOG_LEVEL_ERROR,
-            "bad braid_peers: expected size %zu, an alltoall, and 0 <= my_pe < n_pes; it says size %zu, PE %d of %d",
-            sizeof(*peers), peers ? peers->size : 0, peers ? peers->my_pe : 0, peers ? peers->n_pes : 0);
+    static const struct api_struct layout = {.name = "braid_peers", .size = sizeof(*peers)};
+    if (!given) {
+        log_write(&b->log, LOG_LEVEL_ERROR, "braid_connect() without a braid_peers");
+        return -EINVAL;
+    }
+    int rc = api_struct_read(&b->log, &layout, given, peers);
+    if (rc)
+        return rc;
+    if (!peers->alltoall || peers->n_pes < 1 || peers->my_pe < 0 || peers->my_pe >= peers->n_pes) {
+        log_write(&b->log, LOG_LEVEL_ERROR,
+                  "bad braid_peers: expected an alltoall and 0 <= my_pe < n_pes; it says %s, PE %d of %d",
+                  peers->alltoall ? "an alltoall" : "no alltoall", peers->my_pe, peers->n_pes);
         return -EINVAL;
     }
     if (b->state != API_OPEN) {
@@ -332,16 +338,17 @@ static int api_connect_rounds(struct api_connect *c)
     return rc ? rc : c->error;
 }
 
-int braid_connect(struct braid *b, const struct braid_peers *peers)
+int braid_connect(struct braid *b, const struct braid_peers *given)
 {
+    struct braid_peers peers;
     if (!b)
         return -EINVAL;
-    int rc = api_check_peers(b, peers);
+    int rc = api_check_peers(b, given, &peers);
     if (rc)
         return rc;
-    struct api_connect c = {.b = b, .peers = peers};
-    b->my_pe = peers->my_pe;
-    b->n_pes = peers->n_pes;
+    struct api_connect c = {.b = b, .peers = &peers};
+    b->my_pe = peers.my_pe;
+    b->n_pes = peers.n_pes;
     rc = api_connect_rounds(&c);
     b->state = rc ? API_FAILED : API_CONNECTED;
     free(c.send);

@@ -139,7 +139,7 @@ static const struct options_entry options_table[] = {
      1,
      0,
      options_fault_words},
-    {{"seed", "0", "seed of start PSNs and identities; 0: from the system"},
+    {{"seed", "0", "seed of start PSNs and echo nonces; 0: from the system"},
      OPTIONS_U64,
      OPTIONS_FIELD(seed),
      0,

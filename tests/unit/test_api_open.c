@@ -125,10 +125,94 @@ static void option_structs_are_checked(void **state)
     b = NULL;
     options.newer = 1;
     assert_int_equal(braid_open(&options.known, &b), -EINVAL);
-    options.known.size = 0;
+    options.newer = 0;
+    assert_int_equal(braid_open(&options.known, NULL), -EINVAL);
+    /* Whole fields from the first on, never a piece of one, never a size that runs off the end of the memory. */
+    setenv("BRAID_PORTS", "fake0", 1);
+    for (size_t size = 0; size <= sizeof(options.known); size++) {
+        options.known.size = size;
+        int rc = braid_open(&options.known, &b);
+        assert_int_equal(rc, size >= 8 && size % sizeof(void *) == 0 ? 0 : -EINVAL);
+        if (!rc)
+            braid_close(b);
+        b = NULL;
+    }
+    unsetenv("BRAID_PORTS");
+    options.known.size = SIZE_MAX;
     assert_int_equal(braid_open(&options.known, &b), -EINVAL);
     assert_null(b);
-    assert_int_equal(braid_open(&options.known, NULL), -EINVAL);
+}
+
+/* Every sized struct has a zero tail or is refused. */
+static void tails_are_checked_alike(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    struct braid_mem *mem = NULL;
+    struct {
+        struct braid_peers known;
+        uint64_t newer;
+    } peers = {.known = {.size = sizeof(peers), .my_pe = 0, .n_pes = 1, .alltoall = to_self}, .newer = 1};
+    struct {
+        struct braid_mem_options known;
+        uint64_t newer;
+    } region = {.known = {.size = sizeof(region)}, .newer = 1};
+    assert_int_equal(open_with("fake0", NULL, &b), 0);
+    assert_int_equal(braid_connect(b, &peers.known), -EINVAL);
+    peers.known.size = SIZE_MAX;
+    assert_int_equal(braid_connect(b, &peers.known), -EINVAL);
+    peers.known.size = sizeof(peers);
+    peers.newer = 0;
+    assert_int_equal(braid_connect(b, &peers.known), 0);
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), &region.known, &mem), -EINVAL);
+    region.known.size = SIZE_MAX;
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), &region.known, &mem), -EINVAL);
+    region.known.size = sizeof(region);
+    region.newer = 0;
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), &region.known, &mem), 0);
+    braid_close(b);
+}
+
+/* No public function may crash on NULL, and none but the two that free takes it for something good. */
+static void null_is_refused_everywhere(void **state)
+{
+    (void)state;
+    struct braid_remote nowhere = {0};
+    struct braid_local nothing = {0};
+    struct braid_rail_stats stats;
+    struct braid_key key = {{0}};
+    struct braid_mem *mem;
+    struct braid *b = NULL;
+    uint64_t rtt;
+    assert_int_equal(braid_option_at(0, NULL), -EINVAL);
+    assert_int_equal(braid_open(NULL, NULL), -EINVAL);
+    assert_int_equal(braid_open(NULL, &b), -EINVAL); /* no ports */
+    assert_int_equal(braid_rail_count(NULL), -EINVAL);
+    assert_int_equal(braid_rail_stats_at(NULL, 0, &stats), -EINVAL);
+    assert_null(braid_channel_at(NULL, 0));
+    assert_int_equal(braid_lane_count(NULL, 0), -EINVAL);
+    assert_int_equal(braid_mem_reg(NULL, memory, 8, NULL, &mem), -EINVAL);
+    assert_int_equal(braid_mem_dereg(NULL), 0);
+    assert_int_equal(braid_mem_key(NULL, &key), -EINVAL);
+    assert_int_equal(braid_key_check(NULL, 0, &key), -EINVAL);
+    assert_int_equal(braid_put(NULL, 0, nowhere, nothing, 8, NULL), -EINVAL);
+    assert_int_equal(braid_get(NULL, 0, nothing, nowhere, 8, NULL), -EINVAL);
+    assert_int_equal(braid_signal_add(NULL, 0, nowhere, 1, NULL), -EINVAL);
+    assert_int_equal(braid_fence(NULL, 0), -EINVAL);
+    assert_int_equal(braid_quiet(NULL, 0), -EINVAL);
+    assert_int_equal(braid_progress(NULL), -EINVAL);
+    assert_int_equal(braid_echo(NULL, 0, 0, &rtt), -EINVAL);
+    assert_int_equal(open_with("fake0", NULL, &b), 0);
+    assert_int_equal(braid_connect(b, NULL), -EINVAL);
+    assert_int_equal(braid_rail_stats_at(b, 0, NULL), -EINVAL);
+    assert_int_equal(braid_mem_reg(b, memory, 8, NULL, NULL), -EINVAL);
+    assert_int_equal(braid_mem_reg(b, memory, 8, NULL, &mem), 0);
+    assert_int_equal(braid_mem_key(mem, NULL), -EINVAL);
+    assert_int_equal(connect_to_self(b), 0);
+    assert_int_equal(braid_key_check(b, 0, NULL), -EINVAL);
+    assert_int_equal(braid_put(braid_channel_at(b, 0), 0, nowhere, nothing, 8, NULL), -EINVAL);
+    assert_int_equal(braid_echo(braid_channel_at(b, 0), 0, 0, NULL), -EINVAL);
+    braid_close(b);
 }
 
 /* Every call of the device fails once, at each place where it is made; each time all must be given back. */
@@ -308,7 +392,7 @@ struct key_case {
     const char *name;
     int put, check; /* expected of braid_put() and braid_key_check() */
     size_t at;      /* byte of the key to change */
-    uint8_t value;
+    uint8_t flip;
 };
 
 static void keys_are_checked_by_ops_and_in_full(void **state)
@@ -316,8 +400,8 @@ static void keys_are_checked_by_ops_and_in_full(void **state)
     (void)state;
     /* Ops check version, owner and bounds; damage elsewhere shows in the full check, or as the device's refusal. */
     static const struct key_case cases[] = {
-        {"as made", 0, 0, 511, 0},           {"magic", -EPROTO, -EPROTO, 0, 0},    {"version", -EPROTO, -EPROTO, 4, 9},
-        {"rails", -EPROTO, -EPROTO, 6, 255}, {"no rails", -EPROTO, -EPROTO, 6, 0}, {"owner", -EPROTO, -EPROTO, 24, 1},
+        {"as made", 0, 0, 511, 0},           {"magic", -EPROTO, -EPROTO, 0, 1},    {"version", -EPROTO, -EPROTO, 4, 8},
+        {"rails", -EPROTO, -EPROTO, 6, 254}, {"no rails", -EPROTO, -EPROTO, 6, 1}, {"owner", -EPROTO, -EPROTO, 24, 1},
         {"cookie", -EPROTO, -EPROTO, 18, 1}, {"checksum", 0, -EPROTO, 12, 77},     {"tail", 0, -EPROTO, 511, 1},
     };
     struct braid *b = NULL;
@@ -329,7 +413,7 @@ static void keys_are_checked_by_ops_and_in_full(void **state)
     assert_int_equal(braid_mem_key(mem, &made), 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct braid_key key = made;
-        key.bytes[cases[i].at] = cases[i].value;
+        key.bytes[cases[i].at] ^= cases[i].flip;
         struct braid_remote there = {(uintptr_t)memory, &key};
         int put = braid_put(braid_channel_at(b, 0), 0, there, (struct braid_local){memory, mem}, 1000, NULL);
         int check = braid_key_check(b, 0, &key);
@@ -354,10 +438,11 @@ static void a_key_of_another_life_is_refused(void **state)
     assert_int_equal(braid_key_check(b, 0, &early), 0);
     assert_int_equal(braid_mem_key(mem, &old), 0);
     braid_close(b);
-    assert_int_equal(open_with("fake0", "seed=2", &b), 0);
+    assert_int_equal(open_with("fake0", "seed=1", &b), 0); /* the seed is no identity */
     assert_int_equal(connect_to_self(b), 0);
     assert_int_equal(braid_key_check(b, 0, &old), -EPROTO);
     assert_non_null(strstr(logged, "made by another context"));
+    assert_int_equal(braid_key_check(b, 0, &early), -EPROTO);
     braid_close(b);
 }
 
@@ -408,6 +493,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CLEAN(bad_ports_and_options_are_refused),
         CLEAN(option_structs_are_checked),
+        CLEAN(tails_are_checked_alike),
+        CLEAN(null_is_refused_everywhere),
         CLEAN(every_failure_is_clean),
         CLEAN(no_lane_at_all_is_an_error),
         CLEAN(a_lane_that_cannot_be_is_left_out),
