@@ -14,9 +14,11 @@
  * -EAGAIN means only "a queue is full, call braid_progress() and try again". What went wrong is logged once, where
  * it is first known, saying what was seen, what was expected and what to do.
  *
- * Threads. Calls that take a struct braid: one thread at a time per context, and never while another thread is in
- * braid_close(). Calls that take a struct braid_channel: one thread at a time per channel; different channels may be
- * driven at the same time. struct braid_done is written only by the thread that is inside a call on its channel.
+ * Threads. Calls that take a struct braid or braid_mem: one thread at a time per context, and none beside
+ * braid_connect() or braid_close(). Calls that take a struct braid_channel: one thread at a time per channel; different
+ * channels, and the context beside them, may be used at the same time, so the callbacks in braid_options, log above all,
+ * must then bear being called on several threads at once. struct braid_done is written only by the thread that is inside
+ * a call on its channel.
  */
 #ifndef BRAID_BRAID_H
 #define BRAID_BRAID_H
@@ -72,7 +74,8 @@ struct braid_options {
      *  now's clock; UINT64_MAX: none). Returns 0, or a negative errno that ends the blocking call. NULL: a pause. */
     int (*wait)(void *arg, uint64_t deadline_ns);
     void *clock_arg;
-    /** Receives each log line (no newline). NULL: stderr. Called on the thread that is inside libbraid. */
+    /** Receives each log line (no newline). NULL: stderr. Called on the thread that is inside libbraid, so on several
+     *  at once where several channels are driven. */
     void (*log)(void *arg, enum braid_log_level level, const char *line);
     void *log_arg;
 };

@@ -60,9 +60,22 @@ struct api_peer {
     uint64_t echo_reply; /**< nonce of the last echo that came back */
 };
 
+/** Written by the channel's thread alone, read by any: see api_stat_add(). */
 struct api_stats {
     uint64_t put_bytes, get_bytes, word_ops, errors;
 };
+
+/** Adds to a number that one thread writes and others read at any time. No locked instruction: there is one writer. */
+static inline void api_stat_add(uint64_t *stat, uint64_t n)
+{
+    __atomic_store_n(stat, __atomic_load_n(stat, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
+/** Reads such a number. */
+static inline uint64_t api_stat_read(const uint64_t *stat)
+{
+    return __atomic_load_n(stat, __ATOMIC_RELAXED);
+}
 
 /** Messages that a caller's loop could repeat without end; each is limited by itself. */
 enum api_log_kind {
@@ -124,7 +137,7 @@ struct braid_mem {
     uint64_t len;
     uint64_t remote_addr; /**< by which keys, and this process's own requests, name the first byte */
     unsigned rail_count;
-    uint32_t users[API_MAX_CHANNELS]; /**< ops that use it, by channel: counted without atomics */
+    uint32_t users[API_MAX_CHANNELS]; /**< ops that use it, by channel: each written by its channel's thread alone */
     uint32_t lkey[BRAID_MAX_RAILS];
     struct verbs_mr *mr[BRAID_MAX_RAILS];
 };

@@ -6,8 +6,11 @@
 #include "api.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define API_WHY 256 /* bytes of a reason */
 
 static int api_mem_check(const struct braid *b, const void *addr, size_t len, const struct braid_mem_options *options,
                          uint64_t *remote_addr)
@@ -89,10 +92,11 @@ int braid_mem_dereg(struct braid_mem *mem)
     if (!mem)
         return 0;
     for (unsigned c = 0; c < API_MAX_CHANNELS; c++) {
-        if (mem->users[c]) {
+        uint32_t users = __atomic_load_n(&mem->users[c], __ATOMIC_ACQUIRE);
+        if (users) {
             log_write(&mem->braid->log, LOG_LEVEL_ERROR,
                       "a region of %llu bytes is in use by %u ops of channel %u: call braid_quiet() before ending it",
-                      (unsigned long long)mem->len, mem->users[c], c);
+                      (unsigned long long)mem->len, users, c);
             return -EBUSY;
         }
     }
@@ -122,37 +126,44 @@ int braid_mem_key(const struct braid_mem *mem, struct braid_key *out)
     return 0;
 }
 
-/* Whether a key was made by this peer's context; says so if not. */
-static int api_key_owner(const struct api_peer *peer, uint64_t cookie, uint32_t owner)
+/* Whether a key was made by this peer's context; why says what is wrong. Any thread: a peer's number and cookie stay. */
+static int api_key_owner(const struct api_peer *peer, uint64_t cookie, uint32_t owner, char why[API_WHY])
 {
     if (owner != RAIL_WIRE_NO_PE && owner != (uint32_t)peer->pe) {
-        api_log_limited(peer->channel, API_LOG_OWNER, "a key of PE %u was used for PE %d", owner, peer->pe);
+        snprintf(why, API_WHY, "a key of PE %u was used for PE %d", owner, peer->pe);
         return -EPROTO;
     }
     if (cookie != peer->cookie) {
-        api_log_limited(
-            peer->channel, API_LOG_OWNER,
-            "a key used for PE %d was made by another context (0x%llx, expected 0x%llx): of another PE, or of that "
-            "PE before it was opened again",
+        snprintf(
+            why, API_WHY,
+            "a key used for PE %d was made by another context (0x%llx, expected 0x%llx): of another PE, or of that PE "
+            "before it was opened again",
             peer->pe, (unsigned long long)cookie, (unsigned long long)peer->cookie);
         return -EPROTO;
     }
     return 0;
 }
 
+/* Called on the context's thread, so it stays away from what belongs to a channel's, the limits of its log included. */
 int braid_key_check(struct braid *b, int pe, const struct braid_key *key)
 {
     struct rail_wire_key full;
-    char why[RAIL_WIRE_WHY];
-    struct api_peer *peer = b && b->state == API_CONNECTED ? api_peer(b->channel[0], pe) : NULL;
-    if (!peer || !key)
+    char damage[RAIL_WIRE_WHY], why[API_WHY];
+    if (!b || !key)
         return -EINVAL;
-    int rc = rail_wire_unpack_key(key->bytes, sizeof(key->bytes), &full, why);
-    if (rc) {
-        log_write(&b->log, LOG_LEVEL_ERROR, "a key for PE %d is %s", pe, why);
-        return rc;
+    if (b->state != API_CONNECTED || pe < 0 || pe >= b->n_pes) {
+        log_write(&b->log, LOG_LEVEL_ERROR, "cannot check a key for PE %d: expected a connected context and 0 to %d",
+                  pe, b->n_pes - 1);
+        return -EINVAL;
     }
-    return api_key_owner(peer, full.cookie, full.owner);
+    int rc = rail_wire_unpack_key(key->bytes, sizeof(key->bytes), &full, damage);
+    if (rc)
+        snprintf(why, sizeof(why), "a key for PE %d is %s", pe, damage);
+    else
+        rc = api_key_owner(&b->channel[0]->peers[pe], full.cookie, full.owner, why);
+    if (rc)
+        log_write(&b->log, LOG_LEVEL_ERROR, "%s", why);
+    return rc;
 }
 
 int api_key_check(const struct api_peer *peer, const struct braid_remote *remote, uint64_t len,
@@ -165,8 +176,12 @@ int api_key_check(const struct api_peer *peer, const struct braid_remote *remote
                         RAIL_WIRE_VERSION);
         return rc;
     }
-    if (view->cookie != peer->cookie || (view->owner != RAIL_WIRE_NO_PE && view->owner != (uint32_t)peer->pe))
-        return api_key_owner(peer, view->cookie, view->owner);
+    if (view->cookie != peer->cookie || (view->owner != RAIL_WIRE_NO_PE && view->owner != (uint32_t)peer->pe)) {
+        char why[API_WHY];
+        rc = api_key_owner(peer, view->cookie, view->owner, why);
+        api_log_limited(peer->channel, API_LOG_OWNER, "%s", why);
+        return rc;
+    }
     if (!range_inside(remote->addr, len, view->addr, view->len)) {
         api_log_limited(peer->channel, API_LOG_RANGE,
                         "%llu bytes at 0x%llx of PE %d lie outside its region of %llu bytes at 0x%llx",

@@ -172,10 +172,10 @@ int braid_rail_stats_at(const struct braid *b, int rail, struct braid_rail_stats
     snprintf(sum.port, sizeof(sum.port), "%s", b->rail[rail]->name);
     for (unsigned c = 0; c < b->channel_count; c++) {
         const struct api_stats *s = &b->channel[c]->stats[rail];
-        sum.put_bytes += s->put_bytes;
-        sum.get_bytes += s->get_bytes;
-        sum.word_ops += s->word_ops;
-        sum.errors += s->errors;
+        sum.put_bytes += api_stat_read(&s->put_bytes);
+        sum.get_bytes += api_stat_read(&s->get_bytes);
+        sum.word_ops += api_stat_read(&s->word_ops);
+        sum.errors += api_stat_read(&s->errors);
     }
     *out = sum;
     return 0;

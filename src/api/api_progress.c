@@ -52,11 +52,11 @@ static void api_count_done(struct braid_channel *ch, unsigned rail, const struct
 {
     struct api_stats *stats = &ch->stats[rail];
     if (record->klass == RAIL_CLASS_WORD)
-        stats->word_ops++;
+        api_stat_add(&stats->word_ops, 1);
     if (record->kind == RAIL_KIND_WRITE)
-        stats->put_bytes += record->len;
+        api_stat_add(&stats->put_bytes, record->len);
     else if (record->kind == RAIL_KIND_READ)
-        stats->get_bytes += record->len;
+        api_stat_add(&stats->get_bytes, record->len);
 }
 
 static void api_request_done(struct braid_channel *ch, const struct rail_event *event)
@@ -66,7 +66,7 @@ static void api_request_done(struct braid_channel *ch, const struct rail_event *
     const struct rail_record *record = &event->record;
     unsigned rail = peer->local_rail[lane->index];
     if (event->error) {
-        ch->stats[rail].errors++;
+        api_stat_add(&ch->stats[rail].errors, 1);
         api_lane_dead(lane, event->error, event->status, event->vendor_error);
     } else {
         api_count_done(ch, rail, record);

@@ -8,6 +8,13 @@
 #include <errno.h>
 #include <string.h>
 
+/* One writer each. The last user's end must come before the region's: release here, acquire in braid_mem_dereg(). */
+static void api_mem_use(struct braid_mem *mem, unsigned channel, int by)
+{
+    uint32_t users = __atomic_load_n(&mem->users[channel], __ATOMIC_RELAXED) + (uint32_t)by;
+    __atomic_store_n(&mem->users[channel], users, __ATOMIC_RELEASE);
+}
+
 struct api_op *api_op_take(struct api_peer *peer, struct braid_mem *mem, struct braid_done *done, uint32_t pieces)
 {
     struct braid_channel *ch = peer->channel;
@@ -18,7 +25,7 @@ struct api_op *api_op_take(struct api_peer *peer, struct braid_mem *mem, struct 
     peer->ops++;
     ch->ops++;
     if (mem)
-        mem->users[ch->index]++;
+        api_mem_use(mem, ch->index, 1);
     return op;
 }
 
@@ -31,7 +38,7 @@ void api_op_piece_end(struct api_op *op, int error)
     if (--op->pieces > 0)
         return;
     if (op->mem)
-        op->mem->users[ch->index]--;
+        api_mem_use(op->mem, ch->index, -1);
     if (op->error && !peer->error)
         peer->error = op->error;
     if (op->done && op->error) {
