@@ -180,6 +180,8 @@ struct emu_port *emu_fabric_find_gid(struct emu_fabric *f, const union ibv_gid *
 int emu_fabric_ctl(struct emu_fabric *f, const char *command, char *why, size_t why_len);
 /** Applies one change to a port (what: down, up, slow, loss, delay) and raises its events. */
 void emu_fabric_apply(struct emu_fabric *f, const struct emu_change *c);
+/** Tears down what an owner (NULL: everybody) has left open, as a kernel does when a process ends. */
+void emu_fabric_abandon(struct emu_fabric *f, const struct emu_owner *owner);
 /** Writes which QPs have work outstanding, for a deadlock's explanation. */
 void emu_fabric_explain(struct emu_fabric *f, FILE *to);
 /** Schedules the spec's timed changes. */
@@ -208,15 +210,20 @@ struct emu_ctx {
     struct emu_ctx *next;
     struct emu_async *async_head, **async_tail;
     int refs; /* PDs, CQs, channels */
+    struct emu_cq *cqs;
+    struct emu_pd *pds;
+    struct emu_channel *channels;
 };
 
 struct emu_channel {
     struct ibv_comp_channel ibv;
+    struct emu_channel *next;    /* of the context */
     struct emu_cq *head, **tail; /* CQs with an undelivered event */
 };
 
 struct emu_pd {
     struct ibv_pd ibv;
+    struct emu_pd *next; /* of the context */
     int refs;
 };
 
@@ -225,6 +232,11 @@ static inline struct emu_ctx *emu_ctx_of(struct ibv_context *c)
     return (struct emu_ctx *)((char *)c - offsetof(struct verbs_context, context));
 }
 
+/** Closes a context and everything made on it, whatever its state; nobody is asked or told. */
+void emu_ctx_teardown(struct emu_ctx *ctx);
+/** Frees a channel, a PD; their references are the caller's business. */
+void emu_channel_free(struct emu_channel *ch);
+void emu_pd_free(struct emu_pd *pd);
 /** Queues an asynchronous event and makes async_fd readable. element is the QP, CQ or port number in e. */
 void emu_event_raise(struct emu_ctx *ctx, const struct ibv_async_event *e);
 /** Drops queued events that name this QP or CQ, before it goes away. */
@@ -287,11 +299,13 @@ struct emu_cqe {
 struct emu_cq {
     struct ibv_cq ibv;
     struct emu_ctx *ctx;
+    struct emu_cq *next; /* of the context */
     struct emu_cqe *ring;
     uint32_t size, head, count;
     bool overrun;
     bool armed, armed_solicited;
-    bool queued; /* an event of it waits in its channel */
+    uint32_t events_due;                /* in its channel, not fetched */
+    uint32_t events_given, async_given; /* fetched; to be acknowledged before it may go */
     struct emu_cq *next_event;
     int refs;
     uint64_t seen; /* owner's changes at the last empty poll */
@@ -370,6 +384,7 @@ struct emu_qp {
     struct ibv_qp_attr attr;
     bool sig_all;
     uint32_t gen; /* timers of an earlier life are void */
+    uint32_t async_given;
     /* in line at the port */
     bool in_line, reply_turn;
     struct emu_qp *line_next;
@@ -443,6 +458,8 @@ int emu_post_recv(struct emu_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 struct emu_pkt *emu_req_next(struct emu_qp *qp);
 /** True if emu_req_next() would give one. */
 bool emu_req_wants(const struct emu_qp *qp);
+/** True for a requester's timer that would find nothing to do: its queue pair is gone, or has nothing outstanding. */
+bool emu_req_timer_void(emu_event_fn fn, void *obj, uint64_t arg);
 /** Takes an ACK, NAK, READ response or atomic response. */
 void emu_req_receive(struct emu_qp *qp, const struct emu_pkt *p);
 /** In SQD: raises SQ_DRAINED, once, when all that was started is done. */

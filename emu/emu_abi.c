@@ -22,6 +22,8 @@ EMU_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
     pd = calloc(1, sizeof(*pd));
     if (pd) {
         pd->ibv.context = context;
+        pd->next = emu_ctx_of(context)->pds;
+        emu_ctx_of(context)->pds = pd;
         emu_ctx_of(context)->refs++;
     }
     emu_leave(f, 0);
@@ -33,12 +35,11 @@ EMU_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
     struct emu_fabric *f = emu_fabric_of(ibv->context);
     struct emu_pd *pd = (struct emu_pd *)ibv;
 
-    if (pd->refs)
-        return EBUSY;
     if (emu_enter(f, EMU_COST_OBJECT, "ibv_dealloc_pd"))
         return ENOTSUP;
-    emu_ctx_of(ibv->context)->refs--;
-    free(pd);
+    if (pd->refs)
+        return emu_leave(f, EBUSY);
+    emu_pd_free(pd);
     return emu_leave(f, 0);
 }
 
@@ -107,10 +108,12 @@ EMU_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 
 EMU_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
+    struct emu_fabric *f = emu_fabric_of(context);
     struct emu_channel *ch;
 
-    if (!emu_self())
+    if (emu_enter(f, EMU_COST_OBJECT, "ibv_create_comp_channel"))
         return NULL;
+    emu_leave(f, 0);
     ch = calloc(1, sizeof(*ch));
     if (!ch)
         return NULL;
@@ -121,18 +124,22 @@ EMU_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *
         free(ch);
         return NULL;
     }
+    ch->next = emu_ctx_of(context)->channels;
+    emu_ctx_of(context)->channels = ch;
     emu_ctx_of(context)->refs++;
     return &ch->ibv;
 }
 
 EMU_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
+    struct emu_fabric *f = emu_fabric_of(channel->context);
+
+    if (emu_enter(f, EMU_COST_OBJECT, "ibv_destroy_comp_channel"))
+        return ENOTSUP;
     if (channel->refcnt)
-        return EBUSY;
-    emu_ctx_of(channel->context)->refs--;
-    close(channel->fd);
-    free(channel);
-    return 0;
+        return emu_leave(f, EBUSY);
+    emu_channel_free((struct emu_channel *)channel);
+    return emu_leave(f, 0);
 }
 
 EMU_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
@@ -152,12 +159,29 @@ EMU_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, vo
     return cq ? &cq->ibv : NULL;
 }
 
+/** Events that were fetched have to be acknowledged before their object may go: the call waits (ibv_get_cq_event(3)). */
+static void emu_abi_wait_acks(struct emu_fabric *f, const uint32_t *given, const uint32_t *acked)
+{
+    while (*given != *acked) {
+        f->clock->unlock(f);
+        if (f->clock->sleep(f, UINT64_MAX)) {
+            f->clock->lock(f);
+            return;
+        }
+        f->clock->lock(f);
+    }
+}
+
 EMU_EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 {
     struct emu_fabric *f = emu_fabric_of(cq->context);
 
     if (emu_enter(f, EMU_COST_OBJECT, "ibv_destroy_cq"))
         return ENOTSUP;
+    if (((struct emu_cq *)cq)->refs)
+        return emu_leave(f, EBUSY);
+    emu_abi_wait_acks(f, &((struct emu_cq *)cq)->events_given, &cq->comp_events_completed);
+    emu_abi_wait_acks(f, &((struct emu_cq *)cq)->async_given, &cq->async_events_completed);
     return emu_leave(f, emu_cq_destroy((struct emu_cq *)cq));
 }
 
@@ -213,6 +237,7 @@ EMU_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 
     if (emu_enter(f, EMU_COST_MODIFY_QP, "ibv_destroy_qp"))
         return ENOTSUP;
+    emu_abi_wait_acks(f, &((struct emu_qp *)qp)->async_given, &qp->events_completed);
     return emu_leave(f, emu_qp_destroy((struct emu_qp *)qp));
 }
 
@@ -277,7 +302,7 @@ static int emu_abi_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
     got = emu_cq_take(cq, n, wc);
     f->clock->unlock(f);
     if (got == 0)
-        return emu_abi_idle(f, cq);
+        return n && cq->count == 0 ? emu_abi_idle(f, cq) : 0;
     cq->polled_empty = false;
     self->changes++;
     f->clock->charge(f, emu_cost_ns(EMU_COST_POLL_HIT) - emu_cost_ns(EMU_COST_POLL_EMPTY) +
@@ -334,7 +359,12 @@ EMU_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq 
 
 EMU_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
+    struct emu_fabric *f = emu_fabric_of(cq->context);
+
+    if (emu_enter(f, EMU_COST_ARM, "ibv_ack_cq_events"))
+        return;
     cq->comp_events_completed += nevents;
+    emu_leave(f, 0);
 }
 
 /* ---- words ------------------------------------------------------------------------------------------------------------ */

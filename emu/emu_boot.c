@@ -46,6 +46,9 @@ static int emu_boot_meet(const void *send, void *recv, size_t bytes, const char 
     m = &pe->sim->meeting;
     pe->owner.last_call = what;
     pe->owner.fabric->clock->charge(pe->owner.fabric, EMU_BOOT_NS);
+    if (pe->sim->canceled)
+        return -ECANCELED; /* others have left this meeting: their buffers are gone */
+    pe->sim->looked = false;
     if (m->arrived == 0)
         m->bytes = bytes;
     else if (m->bytes != bytes)

@@ -55,6 +55,8 @@ struct emu_cq *emu_cq_new(struct emu_ctx *ctx, int cqe, void *cq_context, struct
     cq->ibv.cqe = cqe;
     if (channel)
         channel->refcnt++;
+    cq->next = ctx->cqs;
+    ctx->cqs = cq;
     ctx->refs++;
     return cq;
 }
@@ -66,7 +68,6 @@ static void emu_channel_unlink(struct emu_channel *ch, struct emu_cq *cq)
             *at = cq->next_event;
             if (ch->tail == &cq->next_event)
                 ch->tail = at;
-            cq->queued = false;
             return;
         }
     }
@@ -76,13 +77,19 @@ int emu_cq_destroy(struct emu_cq *cq)
 {
     if (cq->refs)
         return EBUSY;
-    if (cq->queued) {
+    if (cq->events_due)
         emu_channel_unlink((struct emu_channel *)cq->ibv.channel, cq);
+    for (; cq->events_due; cq->events_due--)
         emu_event_clear_fd(cq->ibv.channel->fd);
-    }
     emu_event_forget(cq->ctx, cq);
     if (cq->ibv.channel)
         cq->ibv.channel->refcnt--;
+    for (struct emu_cq **at = &cq->ctx->cqs; *at; at = &(*at)->next) {
+        if (*at == cq) {
+            *at = cq->next;
+            break;
+        }
+    }
     cq->ctx->refs--;
     free(cq->ring);
     free(cq);
@@ -94,27 +101,46 @@ static void emu_cq_notify(struct emu_cq *cq, bool solicited)
 {
     struct emu_channel *ch = (struct emu_channel *)cq->ibv.channel;
 
-    if (!ch || !(cq->armed || (cq->armed_solicited && solicited)) || cq->queued)
+    if (!ch || !(cq->armed || (cq->armed_solicited && solicited)))
         return;
     cq->armed = cq->armed_solicited = false;
-    cq->queued = true;
-    cq->next_event = NULL;
-    *ch->tail = cq;
-    ch->tail = &cq->next_event;
+    if (cq->events_due++ == 0) {
+        cq->next_event = NULL;
+        *ch->tail = cq;
+        ch->tail = &cq->next_event;
+    }
     emu_event_signal_fd(ch->ibv.fd);
+}
+
+/** Of a failed request only wr_id, status, qp_num and vendor_err are promised (ibv_poll_cq(3)): the rest is rubbish. */
+static void emu_cq_spoil(struct emu_fabric *f, struct ibv_wc *wc)
+{
+    uint64_t r = emu_rng_next(&f->rng);
+
+    wc->opcode = (enum ibv_wc_opcode)(r & 0xff);
+    wc->byte_len = (uint32_t)(r >> 8);
+    wc->imm_data = (uint32_t)(r >> 16);
+    wc->wc_flags = (unsigned)(r >> 40);
+    wc->src_qp = (uint32_t)(r >> 32);
 }
 
 int emu_cq_add(struct emu_cq *cq, const struct emu_cqe *e, bool solicited)
 {
     struct ibv_async_event ev = {.element.cq = &cq->ibv, .event_type = IBV_EVENT_CQ_ERR};
 
+    struct emu_cqe *to;
+
+    if (cq->overrun) /* a CQ in error takes nothing any more */
+        return -EOVERFLOW;
     if (cq->count == cq->size) {
-        if (!cq->overrun)
-            emu_event_raise(cq->ctx, &ev);
+        emu_event_raise(cq->ctx, &ev);
         cq->overrun = true;
         return -EOVERFLOW;
     }
-    cq->ring[(cq->head + cq->count) % cq->size] = *e;
+    to = &cq->ring[(cq->head + cq->count) % cq->size];
+    *to = *e;
+    if (e->wc.status != IBV_WC_SUCCESS)
+        emu_cq_spoil(cq->ctx->dev->fabric, &to->wc);
     cq->count++;
     emu_cq_notify(cq, solicited || e->wc.status != IBV_WC_SUCCESS);
     emu_event_wake(cq->ctx);
@@ -159,7 +185,9 @@ struct emu_cq *emu_channel_take(struct emu_channel *ch)
 
     if (!cq)
         return NULL;
-    emu_channel_unlink(ch, cq);
+    if (--cq->events_due == 0)
+        emu_channel_unlink(ch, cq);
+    cq->events_given++;
     emu_event_clear_fd(ch->ibv.fd);
     return cq;
 }
@@ -192,6 +220,27 @@ void emu_event_raise_port(struct emu_dev *dev, enum ibv_event_type type)
         emu_event_raise(c, &e);
 }
 
+/** The QP or CQ that an event is about; NULL for events about a port or the device. */
+static const void *emu_event_element(const struct ibv_async_event *e)
+{
+    if (e->event_type == IBV_EVENT_PORT_ACTIVE || e->event_type == IBV_EVENT_PORT_ERR)
+        return NULL;
+    return e->event_type == IBV_EVENT_CQ_ERR ? (const void *)e->element.cq : (const void *)e->element.qp;
+}
+
+/** Counts what has to be acknowledged before the object may go (ibv_ack_async_event(3)). */
+static void emu_event_given(const struct ibv_async_event *e)
+{
+    const void *element = emu_event_element(e);
+
+    if (!element)
+        return;
+    if (e->event_type == IBV_EVENT_CQ_ERR)
+        ((struct emu_cq *)e->element.cq)->async_given++;
+    else
+        ((struct emu_qp *)e->element.qp)->async_given++;
+}
+
 int emu_event_take(struct emu_ctx *ctx, struct ibv_async_event *out)
 {
     struct emu_async *a = ctx->async_head;
@@ -203,16 +252,9 @@ int emu_event_take(struct emu_ctx *ctx, struct ibv_async_event *out)
         ctx->async_tail = &ctx->async_head;
     emu_event_clear_fd(ctx->vctx.context.async_fd);
     *out = a->event;
+    emu_event_given(&a->event);
     free(a);
     return 0;
-}
-
-/** The QP or CQ that an event is about; NULL for events about a port or the device. */
-static const void *emu_event_element(const struct ibv_async_event *e)
-{
-    if (e->event_type == IBV_EVENT_PORT_ACTIVE || e->event_type == IBV_EVENT_PORT_ERR)
-        return NULL;
-    return e->event_type == IBV_EVENT_CQ_ERR ? (const void *)e->element.cq : (const void *)e->element.qp;
 }
 
 void emu_event_forget(struct emu_ctx *ctx, const void *element)

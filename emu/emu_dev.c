@@ -176,28 +176,16 @@ EMU_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
 
 EMU_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
-    (void)context;
+    struct emu_fabric *f = emu_fabric_of(context);
+
     if (port_num != 1 || index != 0) {
         errno = EINVAL;
         return -1;
     }
+    if (emu_enter(f, EMU_COST_QUERY, "ibv_query_pkey"))
+        return -1;
     *pkey = htobe16(0xffff);
-    return 0;
-}
-
-static void emu_ctx_free(struct emu_ctx *ctx)
-{
-    if (!ctx)
-        return;
-    while (ctx->async_head) {
-        struct emu_async *a = ctx->async_head;
-
-        ctx->async_head = a->next;
-        free(a);
-    }
-    if (ctx->vctx.context.async_fd >= 0)
-        close(ctx->vctx.context.async_fd);
-    free(ctx);
+    return emu_leave(f, 0);
 }
 
 EMU_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
@@ -226,7 +214,7 @@ EMU_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
     pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
     emu_abi_fill_ops(&ctx->vctx.context.ops);
     if (ctx->vctx.context.async_fd < 0) {
-        emu_ctx_free(ctx);
+        free(ctx);
         emu_leave(d->fabric, 0);
         return NULL;
     }
@@ -240,16 +228,12 @@ EMU_EXPORT int ibv_close_device(struct ibv_context *context)
 {
     struct emu_ctx *ctx = emu_ctx_of(context);
     struct emu_fabric *f = ctx->dev->fabric;
-    struct emu_ctx **at = &ctx->dev->ctxs;
 
-    if (ctx->refs)
-        return EBUSY;
     if (emu_enter(f, EMU_COST_OBJECT, "ibv_close_device"))
         return ENOTSUP;
-    while (*at != ctx)
-        at = &(*at)->next;
-    *at = ctx->next;
-    emu_ctx_free(ctx);
+    if (ctx->refs)
+        return emu_leave(f, EBUSY);
+    emu_ctx_teardown(ctx);
     return emu_leave(f, 0);
 }
 
@@ -276,9 +260,19 @@ EMU_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async
     }
 }
 
+/** Whoever destroys the object waits for this (ibv_get_async_event(3)). */
 EMU_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 {
-    (void)event; /* nothing is kept alive for it: destroying a QP removes its events */
+    struct emu_owner *self = emu_self();
+
+    if (!self || event->event_type == IBV_EVENT_PORT_ACTIVE || event->event_type == IBV_EVENT_PORT_ERR)
+        return;
+    emu_enter(self->fabric, EMU_COST_ARM, "ibv_ack_async_event");
+    if (event->event_type == IBV_EVENT_CQ_ERR)
+        event->element.cq->async_events_completed++;
+    else
+        event->element.qp->events_completed++;
+    emu_leave(self->fabric, 0);
 }
 
 EMU_EXPORT int ibv_fork_init(void)

@@ -82,6 +82,8 @@ static void emu_fabric_free_dev(struct emu_dev *d)
 
 void emu_fabric_fini(struct emu_fabric *f)
 {
+    if (f->devs)
+        emu_fabric_abandon(f, NULL);
     for (int i = 0; f->devs && i < f->n_devs; i++)
         emu_fabric_free_dev(&f->devs[i]);
     free(f->devs);

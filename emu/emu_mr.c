@@ -91,9 +91,10 @@ struct emu_mr *emu_mr_reg(struct emu_pd *pd, void *addr, size_t len, uint64_t lo
         return NULL;
     if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) && !(access & IBV_ACCESS_LOCAL_WRITE))
         return NULL;
-    errno = EFAULT;
-    if (!emu_mr_mapped(addr, len))
+    if (!emu_mr_mapped(addr, len)) {
+        errno = EFAULT;
         return NULL;
+    }
     mr = calloc(1, sizeof(*mr));
     if (!mr)
         return NULL;

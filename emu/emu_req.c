@@ -55,6 +55,7 @@ static uint64_t emu_req_now(const struct emu_qp *qp)
 
 static void emu_req_go_back(struct emu_qp *qp, uint32_t psn);
 static void emu_req_timeout(struct emu_qp *qp);
+static void emu_req_rnr_over(void *obj, uint64_t arg);
 
 /** Timers name their QP by number and generation: it may be gone when they fire. */
 static struct emu_qp *emu_req_timer_qp(struct emu_dev *d, uint64_t arg)
@@ -86,6 +87,16 @@ static void emu_req_ack_timer(void *obj, uint64_t arg)
     }
     qp->ack_timer = true;
     emu_req_at(qp, qp->ack_deadline, emu_req_ack_timer);
+}
+
+bool emu_req_timer_void(emu_event_fn fn, void *obj, uint64_t arg)
+{
+    const struct emu_qp *qp;
+
+    if (fn != emu_req_ack_timer && fn != emu_req_rnr_over)
+        return false;
+    qp = emu_req_timer_qp(obj, arg);
+    return !qp || (fn == emu_req_ack_timer && (qp->sq_una == qp->sq_numbered || qp->rnr_waiting));
 }
 
 /** The oldest outstanding packet is young again. */

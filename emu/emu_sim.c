@@ -15,6 +15,8 @@
 
 /* Calls that a program may still make after the run was given up, before its stack is dropped. */
 enum { EMU_SIM_PATIENCE = 1000000 };
+/* Calls in a row that do not move time, as with cpu=off or deadlines in the past, before the run is given up. */
+enum { EMU_SIM_STILL = 20000000 };
 #define EMU_SIM_LIMIT 100000000000u
 
 static _Thread_local struct emu_pe *emu_sim_current;
@@ -34,6 +36,8 @@ static struct emu_sim *emu_sim_of(struct emu_fabric *f)
     return (struct emu_sim *)f;
 }
 
+static void emu_sim_turn(void *obj, uint64_t arg);
+
 static uint64_t emu_sim_clock_now(struct emu_fabric *f)
 {
     return emu_sim_of(f)->now;
@@ -45,6 +49,8 @@ static void emu_sim_clock_at(struct emu_fabric *f, uint64_t t, emu_event_fn fn, 
 
     if (emu_heap_add(&s->heap, t < s->now ? s->now : t, fn, obj, arg))
         s->no_memory = true; /* the run ends with -ENOMEM at the next turn */
+    if (fn != emu_sim_turn)
+        s->looked = false;
 }
 
 /** Leaves for the scheduler. A switch under the model's lock would let another PE into a half-changed device. */
@@ -94,7 +100,8 @@ int emu_sim_sleep(struct emu_pe *pe, uint64_t deadline, const char *what)
         return -ECANCELED;
     pe->state = EMU_PE_SLEEPING;
     pe->sleep_no++;
-    pe->slept_at = s->now;
+    if (!s->looked)
+        pe->slept_at = s->now;
     pe->sleeps_in = what;
     if (deadline != UINT64_MAX)
         emu_sim_clock_at(&s->fabric, deadline, emu_sim_timer, pe, pe->sleep_no);
@@ -111,29 +118,42 @@ static void emu_sim_after_cancel(struct emu_pe *pe)
         emu_sim_yield(pe);
 }
 
-static void emu_sim_clock_charge(struct emu_fabric *f, uint64_t ns)
+/** The running PE's clock moves to t; whatever is due before happens first. */
+static void emu_sim_advance(struct emu_pe *pe, uint64_t t)
 {
-    struct emu_sim *s = emu_sim_of(f);
-    struct emu_pe *pe = emu_sim_current;
-    uint64_t t = s->now + (f->spec.cpu ? ns : 0);
+    struct emu_sim *s = pe->sim;
 
     if (s->canceled) {
         emu_sim_after_cancel(pe);
         return;
     }
+    s->still = t > s->now ? 0 : s->still + 1;
     /* Only this PE runs now: if nothing else is due before t, its clock can simply move on. */
-    if (emu_heap_first(&s->heap) > t) {
+    if (emu_heap_first(&s->heap) > t && t <= s->limit && s->still < EMU_SIM_STILL) {
         s->now = t;
         return;
     }
-    emu_sim_clock_at(f, t, emu_sim_turn, pe, 0);
+    emu_sim_clock_at(&s->fabric, t, emu_sim_turn, pe, 0);
     emu_sim_yield(pe);
+}
+
+static void emu_sim_clock_charge(struct emu_fabric *f, uint64_t ns)
+{
+    struct emu_sim *s = emu_sim_of(f);
+    uint64_t cost = f->spec.cpu ? ns : 0;
+
+    emu_sim_advance(emu_sim_current, cost < UINT64_MAX - s->now ? s->now + cost : UINT64_MAX);
 }
 
 static int emu_sim_clock_sleep(struct emu_fabric *f, uint64_t deadline)
 {
+    int rc;
+
     (void)f;
-    return emu_sim_sleep(emu_sim_current, deadline, emu_sim_current->owner.last_call);
+    emu_sim_current->in_verbs = true;
+    rc = emu_sim_sleep(emu_sim_current, deadline, emu_sim_current->owner.last_call);
+    emu_sim_current->in_verbs = false;
+    return rc;
 }
 
 static void emu_sim_clock_wake(struct emu_owner *o)
@@ -182,6 +202,8 @@ static void emu_sim_pe_main(void *arg)
     free(arg);
     emu_sim_current = start.pe; /* in a thread of its own this is the first time it is set */
     start.pe->rc = start.fn(start.arg, start.pe->owner.index);
+    emu_fabric_abandon(&start.pe->sim->fabric, &start.pe->owner);
+    start.pe->sim->looked = false;
     start.pe->state = EMU_PE_ENDED;
     start.pe->owner.changes++;
     start.pe->sim->left--;
@@ -199,8 +221,9 @@ static void emu_sim_explain(struct emu_sim *s, int rc, char *why, size_t why_len
         fprintf(f, "deadlock at %.3f us (seed %llu): every PE sleeps and nothing is on its way\n", (double)s->now / 1e3,
                 (unsigned long long)s->seed);
     else if (rc == -ETIME)
-        fprintf(f, "given up at %.3f us of virtual time (seed %llu): the limit is reached\n", (double)s->now / 1e3,
-                (unsigned long long)s->seed);
+        fprintf(f, "given up at %.3f us of virtual time (seed %llu): %s\n", (double)s->now / 1e3,
+                (unsigned long long)s->seed,
+                s->still < EMU_SIM_STILL ? "the limit is reached" : "calls go on and on, and time does not move");
     else
         fprintf(f, "given up at %.3f us (seed %llu): %s\n", (double)s->now / 1e3, (unsigned long long)s->seed,
                 strerror(-rc));
@@ -231,19 +254,55 @@ static void emu_sim_cancel(struct emu_sim *s)
     }
 }
 
+/**
+ * Nothing is to happen any more. A program may have looked at its memory before it slept in a poll, and missed what came
+ * in between: each such sleeper gets one more look. -EDEADLK where they have had it.
+ */
+static int emu_sim_last_look(struct emu_sim *s)
+{
+    if (s->looked)
+        return -EDEADLK;
+    s->looked = true;
+    for (int i = 0; i < s->n_pes; i++) {
+        if (s->pe[i].state == EMU_PE_SLEEPING && s->pe[i].in_verbs)
+            emu_sim_wake(&s->pe[i]);
+    }
+    return 0;
+}
+
+/** A timer that will find nothing to do must not move time, or a deadlock would seem to come late, or past the limit. */
+static bool emu_sim_void(const struct emu_heap_event *e)
+{
+    const struct emu_pe *pe = e->obj;
+
+    if (e->fn == emu_sim_timer)
+        return pe->state != EMU_PE_SLEEPING || pe->sleep_no != e->arg;
+    return emu_req_timer_void(e->fn, e->obj, e->arg);
+}
+
 static int emu_sim_loop(struct emu_sim *s)
 {
     while (s->left > 0) {
         struct emu_heap_event e;
+        int rc = 0;
 
         if (s->no_memory)
             return -ENOMEM;
-        if (emu_heap_take(&s->heap, &e))
-            return -EDEADLK;
-        if (e.t > s->limit)
+        if (s->still >= EMU_SIM_STILL)
             return -ETIME;
-        s->now = e.t;
-        e.fn(e.obj, e.arg);
+        if (emu_heap_take(&s->heap, &e)) {
+            rc = emu_sim_last_look(s);
+        } else {
+            bool idle = emu_sim_void(&e);
+
+            if (!idle && e.t > s->limit)
+                return -ETIME;
+            s->still = !idle && e.t > s->now ? 0 : s->still;
+            s->now = idle ? s->now : e.t;
+            e.fn(e.obj, e.arg);
+        }
+        if (rc)
+            return rc;
     }
     return 0;
 }
@@ -425,7 +484,14 @@ static int emu_sim_pe(void)
 
 static uint64_t emu_sim_now(void)
 {
-    return emu_sim_current ? emu_sim_current->sim->now : 0;
+    struct emu_pe *pe = emu_sim_current;
+
+    if (!pe)
+        return 0;
+    /* Costs nothing, but a loop that only looks at the clock must end some time. */
+    if (++pe->sim->still >= EMU_SIM_STILL)
+        emu_sim_advance(pe, pe->sim->now);
+    return pe->sim->now;
 }
 
 static void emu_sim_charge(uint64_t ns)
@@ -455,7 +521,8 @@ static int emu_sim_wait(uint64_t deadline)
     if (pe->happened == pe->wait_seen && deadline > pe->sim->now)
         rc = emu_sim_sleep(pe, deadline, "wait");
     else
-        pe->owner.changes++;
+        emu_sim_advance(pe, pe->sim->now);
+    pe->owner.changes++;
     pe->wait_seen = pe->happened;
     return rc;
 }

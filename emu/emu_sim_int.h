@@ -23,6 +23,7 @@ struct emu_pe {
     uint64_t happened;  /* what others did to this PE; its own calls do not count */
     uint64_t wait_seen; /* happened when wait() last returned */
     uint64_t after_cancel;
+    bool in_verbs; /* sleeps in a verbs call, which may have missed what the program would see */
     const char *sleeps_in;
     int rc;
 };
@@ -46,6 +47,8 @@ struct emu_sim {
     struct emu_pe *pe;
     int n_pes, left;
     bool ran, canceled, no_memory;
+    bool looked;    /* sleepers were given a last look since something last happened */
+    uint64_t still; /* calls made since time last moved */
     struct emu_meeting meeting;
 };
 
