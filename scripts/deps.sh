@@ -76,12 +76,17 @@ rows() {
 as_root() {
     if [ "$(id -u)" = 0 ]; then
         "$@"
-    elif command -v sudo >/dev/null 2>&1; then
-        sudo "$@"
     else
-        say "not root and no sudo here; run this as root, then try again: $*"
-        exit 1
+        sudo "$@"
     fi
+}
+
+# Said before the first attempt, whose own messages are not shown.
+may_install() {
+    [ "$(id -u)" = 0 ] || command -v sudo >/dev/null 2>&1 || {
+        say "not root and no sudo here: as root, install $1; then try again"
+        exit 1
+    }
 }
 
 install_apt() {
@@ -116,6 +121,7 @@ if command -v apt-get >/dev/null 2>&1; then
     packages=$(printf '%s\n' "$missing" | cut -d'|' -f2 | tr ' ' '\n' | sort -u | tr '\n' ' ')
     say "installing with apt: $packages"
     # The lists on this machine may do; a stale or absent list is the usual reason why they do not.
+    may_install "$packages"
     install_apt "$packages" 2>/dev/null || {
         as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q >&2
         install_apt "$packages"
@@ -123,6 +129,7 @@ if command -v apt-get >/dev/null 2>&1; then
 elif command -v dnf >/dev/null 2>&1; then
     packages=$(printf '%s\n' "$missing" | cut -d'|' -f3 | tr ' ' '\n' | sort -u | tr '\n' ' ')
     say "installing with dnf: $packages (cmocka, meson and ninja need the CRB repository on RHEL)"
+    may_install "$packages"
     # shellcheck disable=SC2086
     as_root dnf install -y --setopt=install_weak_deps=False $packages >&2
 else

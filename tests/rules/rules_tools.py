@@ -126,6 +126,13 @@ def check_deps(tap, root):
         tap.must_flag("deps on a bare machine", ["flagged"] if status == 1 and "cmd:meson" in output else [])
         status, output = rules.run([os.path.join(bare, "sh"), deps, "build"], env={"PATH": bare})
         tap.must_flag("deps without a package manager", ["flagged"] if status == 1 and "by hand" in output else [])
+        # A package manager, but neither root nor sudo.
+        for name, text in (("apt-get", "exit 1"), ("id", "echo 1000"), ("dpkg-query", "exit 1")):
+            with open(os.path.join(bare, name), "w", encoding="utf-8") as f:
+                f.write(f"#!{shutil.which('sh')}\n{text}\n")
+            os.chmod(os.path.join(bare, name), 0o755)
+        status, output = rules.run([os.path.join(bare, "sh"), deps, "build"], env={"PATH": bare})
+        tap.must_flag("deps without root or sudo", ["flagged"] if status == 1 and "no sudo" in output else [])
 
 
 def main():
