@@ -316,11 +316,12 @@ static void emu_resp_duplicate(struct emu_qp *qp, const struct emu_pkt *p)
         break;
     case EMU_OP_FETCH_ADD:
     case EMU_OP_CMP_SWAP:
-        for (int i = 0; i < EMU_MAX_RD_ATOMIC; i++) {
-            if (qp->atomic[i].valid && qp->atomic[i].psn == p->psn) {
-                emu_resp_push(qp,
-                              (struct emu_reply){
-                                  .kind = EMU_REPLY_ATOMIC, .again = true, .psn = p->psn, .old = qp->atomic[i].old});
+        for (uint32_t i = 1; i <= EMU_MAX_RD_ATOMIC; i++) { /* newest first: PSNs come round again */
+            const struct emu_atomic_done *d = &qp->atomic[(qp->atomic_next - i) % EMU_MAX_RD_ATOMIC];
+
+            if (d->valid && d->psn == p->psn) {
+                emu_resp_push(
+                    qp, (struct emu_reply){.kind = EMU_REPLY_ATOMIC, .again = true, .psn = p->psn, .old = d->old});
                 break;
             }
         }

@@ -189,25 +189,18 @@ static const struct emu_clock emu_sim_clock = {
 
 /* ---- a run ----------------------------------------------------------------------------------------------------- */
 
-struct emu_sim_start {
-    struct emu_pe *pe;
-    emu_sim_main_fn fn;
-    void *arg;
-};
-
 static void emu_sim_pe_main(void *arg)
 {
-    struct emu_sim_start start = *(struct emu_sim_start *)arg;
+    struct emu_pe *pe = arg;
 
-    free(arg);
-    emu_sim_current = start.pe; /* in a thread of its own this is the first time it is set */
-    start.pe->rc = start.fn(start.arg, start.pe->owner.index);
-    emu_fabric_abandon(&start.pe->sim->fabric, &start.pe->owner);
-    start.pe->sim->looked = false;
-    start.pe->state = EMU_PE_ENDED;
-    start.pe->owner.changes++;
-    start.pe->sim->left--;
-    start.pe->sim->end = start.pe->sim->now;
+    emu_sim_current = pe; /* in a thread of its own this is the first time it is set */
+    pe->rc = pe->fn(pe->arg, pe->owner.index);
+    emu_fabric_abandon(&pe->sim->fabric, &pe->owner);
+    pe->sim->looked = false;
+    pe->state = EMU_PE_ENDED;
+    pe->owner.changes++;
+    pe->sim->left--;
+    pe->sim->end = pe->sim->now;
 }
 
 /** Who waits for what, for a person. */
@@ -328,16 +321,11 @@ static int emu_sim_run(struct emu_sim *s, emu_sim_main_fn fn, void *arg, char *w
     s->ran = true;
     s->left = s->n_pes;
     for (int i = 0; i < s->n_pes; i++) {
-        struct emu_sim_start *start = malloc(sizeof(*start));
-
-        if (!start)
+        s->pe[i].fn = fn;
+        s->pe[i].arg = arg;
+        s->pe[i].task = s->task->create(emu_sim_pe_main, &s->pe[i]);
+        if (!s->pe[i].task)
             return -ENOMEM;
-        *start = (struct emu_sim_start){&s->pe[i], fn, arg};
-        s->pe[i].task = s->task->create(emu_sim_pe_main, start);
-        if (!s->pe[i].task) {
-            free(start);
-            return -ENOMEM;
-        }
         emu_sim_clock_at(&s->fabric, 0, emu_sim_turn, &s->pe[i], 0);
     }
     emu_fabric_schedule(&s->fabric);

@@ -17,6 +17,8 @@ struct emu_pe {
     struct emu_owner owner; /* first: emu_self() gives this */
     struct emu_sim *sim;
     struct emu_task *task;
+    emu_sim_main_fn fn;
+    void *arg;
     enum emu_pe_state state;
     uint64_t sleep_no;  /* timers of an earlier sleep are void */
     uint64_t slept_at;  /* for the explanation */
