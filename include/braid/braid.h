@@ -165,14 +165,15 @@ struct braid_key {
 /** More about a region. */
 struct braid_mem_options {
     size_t size; /**< sizeof(struct braid_mem_options) */
-    /** The address by which peers name the first byte (the IOVA of ibv_reg_mr_iova(3)); 0: the local address itself. */
+    /** The address by which peers name the first byte (the IOVA of ibv_reg_mr_iova(3)), at the same offset within a page
+     *  as the local address, since Linux refuses any other; 0: the local address itself. */
     uint64_t remote_addr;
 };
 
 /**
  * Registers [addr, addr+len) on every rail, for local use and for remote read, write and atomics.
- * Returns 0 and a region; -EINVAL for len 0, a NULL address, a range that wraps, or a bad options struct; -ENOMEM; or
- * what the verbs call said. The memory stays the caller's and must outlive the region.
+ * Returns 0 and a region; -EINVAL for len 0, a NULL address, a range that wraps, a remote_addr at another offset within
+ * a page, or a bad options struct; -ENOMEM; or what the verbs call said. The memory stays the caller's and must outlive the region.
  */
 int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_mem_options *options,
                   struct braid_mem **out);
@@ -214,9 +215,11 @@ struct braid_done {
  * braid_quiet()). len 0 ends at once. At most 256 bytes are a word op: ordered behind all earlier ops of this channel
  * to that peer. Larger ones are bulk: no order among them, and from the option "stripe_min" up cut over all lanes.
  *
- * Returns 0; -EAGAIN (queue full); -EINVAL for a bad channel, pe, key or length (over 2^30); -ERANGE where the bytes
- * lie outside the region or the key's range; -EPROTO for a foreign key; -ENOTCONN where no lane to that peer is left.
- * After 0, failure shows in done and in braid_quiet().
+ * Returns 0; -EAGAIN (queue full); -EINVAL for a bad channel, pe, key or length (over 2^30, or in one piece over the
+ * largest message of its port); -ERANGE where the bytes lie outside the region or the key's range; -EPROTO for a foreign
+ * key; -ENOTCONN where no lane to that peer is left. A word op is -ENOTCONN also where the lane to the peer's home rail
+ * is gone, and, since it could announce what was lost, from then on where any lane has lost a put to that peer, though
+ * lanes are left. After 0, failure shows in done and in braid_quiet().
  */
 int braid_put(struct braid_channel *ch, int pe, struct braid_remote dst, struct braid_local src, size_t len,
               struct braid_done *done);
@@ -242,7 +245,8 @@ int braid_fence(struct braid_channel *ch, int pe);
 
 /**
  * Blocks until every op of this channel to the peer (or BRAID_ALL_PES) has ended, deferred ones included. 0, or the
- * negative errno of the first op that failed since the last quiet on that peer, or what the wait callback said.
+ * negative errno of the first op that failed since the last quiet on that peer, a port's that could not be polled among
+ * them, or what the wait callback said: then ops may be left.
  */
 int braid_quiet(struct braid_channel *ch, int pe);
 

@@ -88,6 +88,7 @@ enum api_log_kind {
     API_LOG_ALIGN,
     API_LOG_RAIL,
     API_LOG_LANE,
+    API_LOG_ECHO,
     API_LOG_KINDS
 };
 

@@ -15,11 +15,15 @@ static int api_echo_wait(struct api_peer *peer, const struct rail_lane *lane, ui
     const struct clock *clock = &peer->channel->braid->clock;
     while (peer->echo_reply != nonce) {
         if (lane->mail.rejected)
-            return -EPROTO;
+            return -EPROTO; /* logged when the refusal came */
         if (lane->state != RAIL_LANE_UP)
-            return -EIO;
-        if (clock_now(clock) >= deadline)
+            return -EIO; /* logged when it failed */
+        if (clock_now(clock) >= deadline) {
+            api_log_limited(peer->channel, API_LOG_ECHO,
+                            "no echo from PE %d over lane %u within %u s: the peer must be in progress", peer->pe,
+                            lane->index, (unsigned)(API_ECHO_TIMEOUT_NS / 1000000000));
             return -ETIMEDOUT;
+        }
         int rc = api_turn(peer->channel, deadline);
         if (rc)
             return rc;
@@ -30,11 +34,19 @@ static int api_echo_wait(struct api_peer *peer, const struct rail_lane *lane, ui
 int braid_echo(struct braid_channel *ch, int pe, int lane_index, uint64_t *rtt_ns)
 {
     struct api_peer *peer = ch ? api_peer(ch, pe) : NULL;
-    if (!peer || !rtt_ns || lane_index < 0 || (unsigned)lane_index >= peer->lane_count)
+    if (!peer)
         return -EINVAL;
+    if (!rtt_ns || lane_index < 0 || (unsigned)lane_index >= peer->lane_count) {
+        api_log_limited(ch, API_LOG_ECHO,
+                        "an echo over lane %d to PE %d %s: expected a lane below %u and a place for it", lane_index, pe,
+                        rtt_ns ? "with a place for the time" : "without one", peer->lane_count);
+        return -EINVAL;
+    }
     struct rail_lane *lane = peer->lane[lane_index];
-    if (lane->state != RAIL_LANE_UP)
+    if (lane->state != RAIL_LANE_UP) {
+        api_log_limited(ch, API_LOG_ECHO, "no echo over lane %d to PE %d: it has failed before", lane_index, pe);
         return -EIO;
+    }
     uint64_t nonce = random_next(&ch->random) | 1; /* 0 is "no answer yet" */
     uint64_t start = clock_now(&ch->braid->clock);
     if (rail_mail_ask_echo(&lane->mail, nonce))

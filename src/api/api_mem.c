@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define API_WHY 256 /* bytes of a reason */
 
@@ -29,6 +30,16 @@ static int api_mem_check(const struct braid *b, const void *addr, size_t len, co
             return -EINVAL;
         *remote_addr = known.remote_addr;
     }
+    /* Linux takes an IOVA at its address's place within a page only (ib_uverbs_reg_mr() in the kernel). */
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (*remote_addr && *remote_addr % page != (uintptr_t)addr % page) {
+        log_write(
+            &b->log, LOG_LEVEL_ERROR,
+            "cannot name the bytes at %p by remote_addr 0x%llx: both must lie at the same offset within a page of %llu "
+            "bytes",
+            addr, (unsigned long long)*remote_addr, (unsigned long long)page);
+        return -EINVAL;
+    }
     if (!checked_add_u64(*remote_addr, len, &end)) {
         log_write(&b->log, LOG_LEVEL_ERROR, "cannot name %zu bytes from 0x%llx: the range wraps", len,
                   (unsigned long long)*remote_addr);
@@ -47,17 +58,19 @@ int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_me
     if (rc)
         return rc;
     struct braid_mem *mem = calloc(1, sizeof(*mem));
-    if (!mem)
+    if (!mem) {
+        log_write(&b->log, LOG_LEVEL_ERROR, "no memory for a region");
         return -ENOMEM;
+    }
     mem->braid = b;
     mem->addr = (uintptr_t)addr;
     mem->len = len;
     mem->remote_addr = remote_addr ? remote_addr : mem->addr;
     for (unsigned i = 0; i < b->rail_count; i++) {
-        rc = verbs_mr_reg(b->rail[i]->dev, addr, len, remote_addr, &mem->mr[i]);
+        rc = verbs_mr_reg(b->rail[i]->dev, addr, len, remote_addr, VERBS_ACCESS_REMOTE, &mem->mr[i]);
         if (rc) {
-            log_write(&b->log, LOG_LEVEL_ERROR, "cannot register %zu bytes at %p on port %s: %s", len, addr,
-                      b->rail[i]->name, strerror(-rc));
+            log_write(&b->log, LOG_LEVEL_ERROR, "cannot register %zu bytes at %p on port %s: %s%s", len, addr,
+                      b->rail[i]->name, strerror(-rc), rail_hint(rc));
             api_mem_free(mem);
             return rc;
         }

@@ -125,8 +125,11 @@ int braid_open(const struct braid_options *options, struct braid **out)
     if (!out)
         return -EINVAL;
     struct braid *b = calloc(1, sizeof(*b));
-    if (!b)
+    if (!b) {
+        static const struct log to_stderr = {.level = LOG_LEVEL_ERROR};
+        log_write(&to_stderr, LOG_LEVEL_ERROR, "no memory for a context");
         return -ENOMEM;
+    }
     int rc = api_read_options(b, options);
     if (!rc) {
         uint64_t seed = random_init(&b->random, b->options.seed);

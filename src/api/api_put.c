@@ -129,6 +129,27 @@ static int api_post_piece(const struct api_transfer *t, const struct plan_piece 
     return rail_lane_post(peer->lane[k], &request);
 }
 
+/* Whether each piece can be posted as it is: 0, -EINVAL for one that its port cannot send whole, or -EAGAIN. */
+static int api_pieces_fit(const struct api_transfer *t, const struct plan_stripe *plan)
+{
+    for (unsigned i = 0; i < plan->count; i++) {
+        const struct plan_piece *piece = &plan->piece[i];
+        const struct rail_lane *lane = t->peer->lane[piece->lane];
+        const struct rail *rail = lane->queue->rail;
+        if (piece->len > rail->max_msg) {
+            api_log_limited(
+                t->peer->channel, API_LOG_ARGUMENT,
+                "%llu bytes at once are too many for port %s, whose largest message has %u (max_msg_sz): use "
+                "shorter transfers",
+                (unsigned long long)piece->len, rail->name, rail->max_msg);
+            return -EINVAL;
+        }
+        if (!rail_lane_room(lane, RAIL_CLASS_BULK, t->kind, (uint32_t)piece->len))
+            return -EAGAIN;
+    }
+    return 0;
+}
+
 static int api_plan_transfer(const struct api_transfer *t, struct plan_stripe *plan)
 {
     struct api_peer *peer = t->peer;
@@ -163,13 +184,10 @@ int api_transfer_post(const struct api_transfer *t)
     int rc = api_plan_transfer(t, &plan);
     if (rc == -ENOTCONN)
         api_log_limited(ch, API_LOG_LANE, "no lane to PE %d is left", peer->pe);
+    if (!rc)
+        rc = api_pieces_fit(t, &plan);
     if (rc)
         return rc;
-    for (unsigned i = 0; i < plan.count; i++) {
-        const struct plan_piece *piece = &plan.piece[i];
-        if (!rail_lane_room(peer->lane[piece->lane], RAIL_CLASS_BULK, t->kind, (uint32_t)piece->len))
-            return -EAGAIN;
-    }
     struct api_op *op = api_op_take(peer, t->mem, t->done, plan.count);
     if (!op)
         return -EAGAIN;

@@ -96,7 +96,8 @@ enum plan_class plan_stripe_class(uint64_t len, uint64_t stripe_min);
 /**
  * Cuts a transfer of the medium or large class. Pieces cover [0, len) without gap or overlap, in order, each on a live
  * lane of its own; inner cuts lie on multiples of PLAN_CUT_ALIGN of the remote address; no piece but a whole transfer
- * is below piece_min. 0, -EINVAL for len 0 or a bad lane count, or -ENOTCONN where no lane is live.
+ * is below piece_min; where that means fewer pieces than live lanes, lanes with room and then with the least backlog get
+ * them. 0, -EINVAL for len 0 or a bad lane count, or -ENOTCONN where no lane is live.
  */
 int plan_stripe(const struct plan_stripe_in *in, struct plan_stripe *out);
 

@@ -51,12 +51,29 @@ static unsigned plan_stripe_pieces(const struct plan_stripe_in *in, unsigned liv
     return fit < 2 ? 1 : (unsigned)min_u64(fit, live);
 }
 
-static void plan_stripe_equal(const struct plan_stripe_in *in, unsigned pieces, struct plan_stripe *out)
+/* The lanes for so many pieces, as bits: those that would carry one soonest, so that no lane is always left out. */
+static uint32_t plan_stripe_pick(const struct plan_stripe_in *in, unsigned pieces)
+{
+    uint32_t picked = 0;
+    for (unsigned n = 0; n < pieces; n++) {
+        unsigned best = PLAN_MAX_LANES;
+        for (unsigned k = 0; k < in->lanes; k++) {
+            if (in->lane[k].live && !(picked >> k & 1) &&
+                (best == PLAN_MAX_LANES || plan_stripe_better(&in->lane[k], &in->lane[best])))
+                best = k;
+        }
+        picked |= 1u << best;
+    }
+    return picked;
+}
+
+static void plan_stripe_equal(const struct plan_stripe_in *in, unsigned live, unsigned pieces, struct plan_stripe *out)
 {
     uint64_t share = in->len / pieces, start = 0;
+    uint32_t picked = pieces < live ? plan_stripe_pick(in, pieces) : UINT32_MAX;
     unsigned made = 0;
     for (unsigned k = 0; k < in->lanes && made < pieces; k++) {
-        if (!in->lane[k].live)
+        if (!in->lane[k].live || !(picked >> k & 1))
             continue;
         uint64_t end = made + 1 == pieces ? in->len : plan_stripe_cut(in->remote_addr, share * (made + 1));
         out->piece[made++] = (struct plan_piece){.lane = k, .offset = start, .len = end - start};
@@ -79,6 +96,6 @@ int plan_stripe(const struct plan_stripe_in *in, struct plan_stripe *out)
     if (pieces == 1)
         plan_stripe_whole(in, out);
     else
-        plan_stripe_equal(in, pieces, out);
+        plan_stripe_equal(in, live, pieces, out);
     return 0;
 }

@@ -39,6 +39,7 @@ struct rail {
     char name[VERBS_NAME_SIZE]; /**< "mlx5_0:1" */
     uint8_t port;
     uint8_t gid_index;
+    uint32_t max_msg;              /**< largest message that the port sends, bytes */
     struct rail_wire_rail address; /**< as peers are told */
 };
 
@@ -118,6 +119,9 @@ int rail_open(struct verbs *v, const struct log *log, const char *dev, uint8_t p
 /** Its queues must be closed. NULL is allowed. */
 void rail_close(struct rail *rail);
 
+/** What to do about an error of making something, to be put behind its message; "" where there is nothing to say. */
+const char *rail_hint(int error);
+
 /** Makes a queue for up to `lanes` lanes. 0, -E2BIG where the device's CQ is too small, or a negative errno; logs. */
 int rail_queue_open(struct rail *rail, uint32_t lanes, struct rail_queue *out) ATTR_CHECK_RESULT;
 
@@ -147,7 +151,7 @@ struct rail_request {
     enum rail_kind kind; /**< not MAIL */
     enum rail_class klass;
     uint32_t epoch;
-    uint32_t len; /**< at most 2^30; 8 for an atomic */
+    uint32_t len; /**< at most 2^30 and the rail's max_msg; 8 for an atomic */
     uint64_t cookie;
     uint64_t local_addr; /**< an atomic's goes to the queue's scratch: its old value is of no use yet */
     uint64_t remote_addr;
@@ -164,7 +168,7 @@ uint32_t rail_psn_count(enum rail_kind kind, uint32_t len, uint32_t mtu);
 bool rail_lane_room(const struct rail_lane *lane, enum rail_class klass, enum rail_kind kind, uint32_t len);
 
 /** Posts a request for which there is room. 0; -EAGAIN without room; -ENOTCONN on a lane that is not up; or what the
- *  verbs call said: then nothing was posted and the lane is stopped (logged). */
+ *  verbs call said: then nothing was posted and the lane is stopped; the caller logs, since it knows the peer. */
 int rail_lane_post(struct rail_lane *lane, const struct rail_request *request) ATTR_CHECK_RESULT;
 
 /** Sends what the mailbox has due, as far as credits and slots allow. Their number, or as rail_lane_post(). */

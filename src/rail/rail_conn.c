@@ -57,8 +57,10 @@ int rail_lane_open(struct rail_queue *queue, uint32_t start_psn, struct rail_lan
     if (queue->lane_count == queue->lane_max)
         return -ENOSPC;
     struct rail_lane *lane = calloc(1, sizeof(*lane));
-    if (!lane)
+    if (!lane) {
+        log_write(queue->rail->log, LOG_LEVEL_ERROR, "port %s: no memory for a lane", queue->rail->name);
         return -ENOMEM;
+    }
     *lane = (struct rail_lane){
         .queue = queue,
         .place = queue->lane_count,
@@ -73,8 +75,8 @@ int rail_lane_open(struct rail_queue *queue, uint32_t start_psn, struct rail_lan
     queue->lanes[queue->lane_count++] = lane;
     int rc = rail_lane_make(lane);
     if (rc) {
-        log_write(queue->rail->log, LOG_LEVEL_ERROR, "port %s: cannot make lane %u: %s", queue->rail->name, lane->place,
-                  strerror(-rc));
+        log_write(queue->rail->log, LOG_LEVEL_ERROR, "port %s: cannot make lane %u: %s%s", queue->rail->name,
+                  lane->place, strerror(-rc), rail_hint(rc));
         rail_lane_free(lane);
         return rc;
     }

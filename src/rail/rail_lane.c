@@ -6,7 +6,6 @@
 #include "rail_priv.h"
 
 #include <errno.h>
-#include <string.h>
 
 uint32_t rail_psn_count(enum rail_kind kind, uint32_t len, uint32_t mtu)
 {
@@ -74,9 +73,6 @@ static int rail_lane_submit(struct rail_lane *lane, const struct rail_request *r
     lane->backlog -= r->len;
     lane->psns -= record->psns;
     lane->next_psn = record->first_psn;
-    log_write(lane->queue->rail->log, LOG_LEVEL_ERROR,
-              "port %s QP 0x%x: a request was not taken: %s; the lane is stopped", lane->queue->rail->name,
-              verbs_qp_number(lane->qp), strerror(-rc));
     rail_lane_stop(lane);
     /* The caller's -EAGAIN means "room comes by itself", which is not so here. */
     return rc == -EAGAIN ? -EIO : rc;

@@ -15,6 +15,12 @@
 _Static_assert((int)RAIL_WIRE_LINK_IB == (int)VERBS_LINK_IB, "the wire's numbers are fixed");
 _Static_assert((int)RAIL_WIRE_LINK_ETHERNET == (int)VERBS_LINK_ETHERNET, "the wire's numbers are fixed");
 
+const char *rail_hint(int error)
+{
+    return error == -ENOMEM ? ": raise the limit of locked memory (ulimit -l), or need less of it (sq_depth, channels)"
+                            : "";
+}
+
 static bool rail_gid_is_ipv4(const uint8_t gid[16])
 {
     static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -78,6 +84,7 @@ static int rail_read_port(struct rail *rail)
                   "port %s is neither InfiniBand nor Ethernet, or says no MTU: leave it out", rail->name);
         return -ENOTSUP;
     }
+    rail->max_msg = port.max_msg ? port.max_msg : UINT32_MAX;
     rail->address.lid = port.lid;
     rail->address.link = (uint8_t)port.link;
     rail->address.mtu = rail->config.mtu_max ? min_u32(port.mtu, rail->config.mtu_max) : port.mtu;
@@ -110,8 +117,10 @@ int rail_open(struct verbs *v, const struct log *log, const char *dev, uint8_t p
               struct rail **out)
 {
     struct rail *rail = calloc(1, sizeof(*rail));
-    if (!rail)
+    if (!rail) {
+        log_write(log, LOG_LEVEL_ERROR, "no memory for port %s:%u", dev, port);
         return -ENOMEM;
+    }
     *rail = (struct rail){.log = log, .config = *config, .port = port};
     snprintf(rail->name, sizeof(rail->name), "%.58s:%u", dev, port);
     int rc = verbs_dev_open(v, dev, &rail->dev);
@@ -149,7 +158,8 @@ static int rail_queue_make(struct rail_queue *queue, uint32_t lanes, uint32_t en
         return -ENOMEM;
     queue->memory = memory;
     memset(memory, 0, bytes);
-    int rc = verbs_mr_reg(queue->rail->dev, memory, bytes, 0, &queue->mr);
+    /* Peers reach it by SEND alone, so their keys need no rights to it. */
+    int rc = verbs_mr_reg(queue->rail->dev, memory, bytes, 0, VERBS_ACCESS_LOCAL, &queue->mr);
     return rc ? rc : verbs_cq_create(queue->rail->dev, entries, &queue->cq);
 }
 
@@ -165,8 +175,8 @@ int rail_queue_open(struct rail *rail, uint32_t lanes, struct rail_queue *out)
     }
     int rc = rail_queue_make(&queue, queue.lane_max, (uint32_t)entries);
     if (rc) {
-        log_write(rail->log, LOG_LEVEL_ERROR, "port %s: cannot make a completion queue of %llu entries: %s", rail->name,
-                  (unsigned long long)entries, strerror(-rc));
+        log_write(rail->log, LOG_LEVEL_ERROR, "port %s: cannot make a completion queue of %llu entries: %s%s",
+                  rail->name, (unsigned long long)entries, strerror(-rc), rail_hint(rc));
         rail_queue_close(&queue);
         return rc;
     }

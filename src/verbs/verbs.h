@@ -22,7 +22,7 @@ struct verbs_qp;  /**< an RC QP with a send and a receive queue on one CQ */
 /* ---- verbs_load.c ------------------------------------------------------------------------------------------------ */
 
 /** Opens libibverbs.so.1, the one already in the process where there is one. log must outlive it. 0, -ELIBACC with a
- *  message where it or a needed function is missing, or -ENOMEM. Any thread. */
+ *  message where it or a needed function is missing, or -ENOMEM; logs. Any thread. */
 int verbs_load(const struct log *log, struct verbs **out) ATTR_CHECK_RESULT;
 
 /** Ends the use of the library, which itself stays in the process: providers do not survive unloading. NULL allowed. */
@@ -59,7 +59,8 @@ struct verbs_port {
     bool active;
     const char *state; /**< static string: "ACTIVE", "DOWN", ... */
     enum verbs_link link;
-    uint32_t mtu; /**< bytes, active */
+    uint32_t mtu;     /**< bytes, active */
+    uint32_t max_msg; /**< bytes of the largest message; 0 where the port does not say */
     uint16_t lid;
     uint32_t gids; /**< length of the GID table */
     uint64_t rate_bits;
@@ -92,11 +93,16 @@ int verbs_event_next(struct verbs_dev *dev, struct verbs_event *out);
 
 /* ---- verbs_obj.c ------------------------------------------------------------------------------------------------- */
 
-/**
- * Registers memory for local use and remote read, write and atomics. iova is the address by which keys name its first
- * byte; 0: the local address. 0 or a negative errno.
- */
-int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, struct verbs_mr **out) ATTR_CHECK_RESULT;
+/** Who may use registered memory. */
+enum verbs_access {
+    VERBS_ACCESS_LOCAL, /**< this process's own requests */
+    VERBS_ACCESS_REMOTE /**< peers too: read, write and atomics */
+};
+
+/** Registers memory. iova is the address by which keys name its first byte; 0: the local address. 0 or a negative
+ *  errno. */
+int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, enum verbs_access access,
+                 struct verbs_mr **out) ATTR_CHECK_RESULT;
 
 /** NULL is allowed. */
 void verbs_mr_dereg(struct verbs_mr *mr);

@@ -64,8 +64,10 @@ static bool verbs_dev_nonblocking(struct ibv_context *context)
 int verbs_dev_open(struct verbs *v, const char *name, struct verbs_dev **out)
 {
     struct verbs_dev *dev = calloc(1, sizeof(*dev));
-    if (!dev)
+    if (!dev) {
+        log_write(v->log, LOG_LEVEL_ERROR, "no memory for device %s", name);
         return -ENOMEM;
+    }
     dev->v = v;
     snprintf(dev->name, sizeof(dev->name), "%s", name);
     int rc = verbs_dev_find(v, name, &dev->context);
@@ -169,6 +171,7 @@ int verbs_port_query(struct verbs_dev *dev, uint8_t port, struct verbs_port *out
         .active = attr.state == IBV_PORT_ACTIVE,
         .state = verbs_port_state(attr.state),
         .mtu = attr.active_mtu >= IBV_MTU_256 && attr.active_mtu <= IBV_MTU_4096 ? 128u << attr.active_mtu : 0,
+        .max_msg = attr.max_msg_sz,
         .lid = attr.lid,
         .gids = attr.gid_tbl_len > 0 ? (uint32_t)attr.gid_tbl_len : 0,
         .rate_bits = verbs_port_rate(attr.active_width, attr.active_speed),

@@ -70,8 +70,10 @@ static int verbs_load_symbols(struct verbs *v)
 int verbs_load(const struct log *log, struct verbs **out)
 {
     struct verbs *v = calloc(1, sizeof(*v));
-    if (!v)
+    if (!v) {
+        log_write(log, LOG_LEVEL_ERROR, "no memory to load " VERBS_LIBRARY);
         return -ENOMEM;
+    }
     v->log = log;
     int rc = -ELIBACC;
     v->library = dlopen(VERBS_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -9,18 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, struct verbs_mr **out)
+int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, enum verbs_access access,
+                 struct verbs_mr **out)
 {
-    const int access =
-        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    int rights = IBV_ACCESS_LOCAL_WRITE;
+    if (access == VERBS_ACCESS_REMOTE)
+        rights |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     struct verbs_mr *mr = calloc(1, sizeof(*mr));
     if (!mr)
         return -ENOMEM;
     errno = 0;
     if (iova)
-        mr->ibv = dev->v->reg_mr_iova2(dev->pd, addr, len, iova, (unsigned)access);
+        mr->ibv = dev->v->reg_mr_iova2(dev->pd, addr, len, iova, (unsigned)rights);
     else
-        mr->ibv = dev->v->reg_mr(dev->pd, addr, len, access);
+        mr->ibv = dev->v->reg_mr(dev->pd, addr, len, rights);
     if (!mr->ibv) {
         int rc = verbs_errno();
         free(mr);

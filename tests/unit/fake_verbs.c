@@ -10,6 +10,7 @@
 #define FAKE_DEVICES 16
 #define FAKE_DOWN    12
 #define FAKE_IB      13
+#define FAKE_SHORT   14
 #define FAKE_QPS     256
 #define FAKE_QUEUE   8192
 #define FAKE_RECVS   64
@@ -46,6 +47,7 @@ struct verbs_qp {
 static struct {
     int alive;
     uint32_t next_key;
+    unsigned remote_mrs;
     unsigned calls[FAKE_CALLS];
     unsigned fail_at[FAKE_CALLS]; /* call number; UINT_MAX: never */
     int fail_error[FAKE_CALLS];
@@ -69,6 +71,11 @@ void fake_fail(enum fake_call call, unsigned n, int error)
 unsigned fake_calls(enum fake_call call)
 {
     return fake.calls[call];
+}
+
+unsigned fake_remote_mrs(void)
+{
+    return fake.remote_mrs;
 }
 
 int fake_alive(void)
@@ -163,6 +170,7 @@ int verbs_port_query(struct verbs_dev *dev, uint8_t port, struct verbs_port *out
         .state = dev->number != FAKE_DOWN ? "ACTIVE" : "DOWN",
         .link = dev->number == FAKE_IB ? VERBS_LINK_IB : VERBS_LINK_ETHERNET,
         .mtu = 4096,
+        .max_msg = dev->number == FAKE_SHORT ? 65536 : 1u << 31,
         .lid = (uint16_t)(dev->number + 1),
         .gids = 1,
         .rate_bits = UINT64_C(200000000000),
@@ -187,7 +195,8 @@ int verbs_event_next(struct verbs_dev *dev, struct verbs_event *out)
     return 0;
 }
 
-int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, struct verbs_mr **out)
+int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, enum verbs_access access,
+                 struct verbs_mr **out)
 {
     (void)dev;
     (void)addr;
@@ -198,6 +207,7 @@ int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, s
         return rc;
     *out = fake_new(sizeof(**out));
     (*out)->key = ++fake.next_key;
+    fake.remote_mrs += access == VERBS_ACCESS_REMOTE;
     return 0;
 }
 
@@ -350,9 +360,9 @@ int verbs_qp_to_err(struct verbs_qp *qp)
     return 0;
 }
 
-void fake_stray(struct verbs_qp *qp, uint64_t id)
+void fake_stray(struct verbs_qp *qp, uint64_t id, int error)
 {
-    fake_complete(qp, id, 0, 0);
+    fake_complete(qp, id, 0, error);
 }
 
 void fake_arrive(struct verbs_qp *qp, const void *bytes, uint32_t len)

@@ -3,7 +3,8 @@
  * fake_verbs.h - the layer verbs without a device: posts are kept in order, and the test says when and how each ends. Moves
  * no bytes but the mailbox's. One thread; state is global, because it stands for the one host.
  *
- * Devices are fake0 to fake15, each with one port; fake12 is DOWN, fake13 is InfiniBand.
+ * Devices are fake0 to fake15, each with one port; fake12 is DOWN, fake13 is InfiniBand, fake14's largest message has 64
+ * KiB.
  */
 #ifndef FAKE_VERBS_H
 #define FAKE_VERBS_H
@@ -35,6 +36,9 @@ void fake_fail(enum fake_call call, unsigned n, int error);
 /** How often a call has been made since fake_reset(). */
 unsigned fake_calls(enum fake_call call);
 
+/** MRs made since fake_reset() that peers may use. */
+unsigned fake_remote_mrs(void);
+
 /** Devices, MRs, CQs and QPs alive. */
 int fake_alive(void);
 
@@ -52,7 +56,7 @@ const struct verbs_send *fake_send(const struct verbs_qp *qp, unsigned i);
 void fake_end(struct verbs_qp *qp, int error);
 
 /** Puts a completion of any id into the QP's CQ. */
-void fake_stray(struct verbs_qp *qp, uint64_t id);
+void fake_stray(struct verbs_qp *qp, uint64_t id, int error);
 
 /** A message of these bytes arrives in the oldest receive of a QP. */
 void fake_arrive(struct verbs_qp *qp, const void *bytes, uint32_t len);

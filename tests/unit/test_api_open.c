@@ -269,6 +269,85 @@ static void a_lane_that_cannot_be_is_left_out(void **state)
     braid_close(b);
 }
 
+/* What still happens on a lane that was left out must not be taken for something of the lane that has its place now. */
+static void a_lane_left_out_does_no_harm(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    assert_int_equal(open_with("fake0,fake1", NULL, &b), 0);
+    fake_fail(FAKE_RTR, 0, -EHOSTUNREACH);
+    assert_int_equal(connect_to_self(b), 0);
+    struct braid_channel *ch = braid_channel_at(b, 0);
+    fake_stray(fake_qp(0), UINT64_C(1) << 63, -EIO); /* its first receive */
+    assert_true(braid_progress(ch) > 0);
+    assert_false(fake_stopped(fake_qp(1)));
+    struct braid_mem *mem;
+    struct braid_key key;
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
+    assert_int_equal(braid_mem_key(mem, &key), 0);
+    struct braid_remote there = {(uintptr_t)memory, &key};
+    assert_int_equal(braid_put(ch, 0, there, (struct braid_local){memory, mem}, 4096, NULL), 0);
+    braid_close(b);
+}
+
+/* The mailbox needs no rights for peers; regions do. */
+static void peers_may_use_regions_alone(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    struct braid_mem *mem;
+    assert_int_equal(open_with("fake0,fake1", NULL, &b), 0);
+    assert_int_equal(connect_to_self(b), 0);
+    assert_int_equal(fake_calls(FAKE_MR), 2);
+    assert_int_equal(fake_remote_mrs(), 0);
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
+    assert_int_equal(fake_remote_mrs(), 2);
+    braid_close(b);
+}
+
+static void no_memory_says_what_to_do(void **state)
+{
+    (void)state;
+    static const enum fake_call calls[] = {FAKE_MR, FAKE_CQ, FAKE_QP};
+    struct braid *b = NULL;
+    struct braid_mem *mem;
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(open_with("fake0", NULL, &b), 0);
+        fake_fail(calls[i], 0, -ENOMEM);
+        assert_int_equal(connect_to_self(b), -ENOMEM);
+        assert_non_null(strstr(logged, "ulimit -l"));
+        braid_close(b);
+    }
+    assert_int_equal(open_with("fake0", NULL, &b), 0);
+    fake_fail(FAKE_MR, 0, -ENOMEM);
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), -ENOMEM);
+    assert_non_null(strstr(logged, "ulimit -l"));
+    braid_close(b);
+}
+
+/* A port that cannot send a piece whole says so before anything is posted. */
+static void a_message_has_a_largest_size(void **state)
+{
+    (void)state;
+    static uint8_t large[262144];
+    struct braid *b = NULL;
+    struct braid_mem *mem;
+    struct braid_key key;
+    assert_int_equal(open_with("fake0,fake14", NULL, &b), 0);
+    assert_int_equal(connect_to_self(b), 0);
+    struct braid_channel *ch = braid_channel_at(b, 0);
+    assert_int_equal(braid_mem_reg(b, large, sizeof(large), NULL, &mem), 0);
+    assert_int_equal(braid_mem_key(mem, &key), 0);
+    struct braid_remote there = {(uintptr_t)large, &key};
+    struct braid_local here = {large, mem};
+    assert_int_equal(braid_put(ch, 0, there, here, sizeof(large), NULL), -EINVAL);
+    assert_non_null(strstr(logged, "port fake14:1, whose largest message has 65536"));
+    assert_int_equal(braid_get(ch, 0, here, there, sizeof(large), NULL), -EINVAL);
+    assert_int_equal(fake_pending(fake_qp(0)) + fake_pending(fake_qp(1)), 0);
+    assert_int_equal(braid_put(ch, 0, there, here, 65536, NULL), 0); /* half of it is not too long */
+    braid_close(b);
+}
+
 static void an_exchange_that_fails_ends_connecting(void **state)
 {
     (void)state;
@@ -384,7 +463,12 @@ static void regions_are_checked(void **state)
     assert_int_equal(braid_mem_reg(b, memory, SIZE_MAX, NULL, &mem), -EINVAL);
     assert_int_equal(braid_mem_reg(b, memory, 4096, &wraps, &mem), -EINVAL);
     assert_int_equal(braid_mem_reg(b, memory, 4096, &short_size, &mem), -EINVAL);
+    struct braid_mem_options skewed = {sizeof(skewed), 0x700000000000 + (uintptr_t)memory % 4096 + 8};
+    assert_int_equal(braid_mem_reg(b, memory, 4096, &skewed, &mem), -EINVAL);
+    assert_non_null(strstr(logged, "same offset within a page"));
     assert_null(mem);
+    skewed.remote_addr -= 8;
+    assert_int_equal(braid_mem_reg(b, memory, 4096, &skewed, &mem), 0);
     braid_close(b);
 }
 
@@ -498,6 +582,10 @@ int main(void)
         CLEAN(every_failure_is_clean),
         CLEAN(no_lane_at_all_is_an_error),
         CLEAN(a_lane_that_cannot_be_is_left_out),
+        CLEAN(a_lane_left_out_does_no_harm),
+        CLEAN(peers_may_use_regions_alone),
+        CLEAN(no_memory_says_what_to_do),
+        CLEAN(a_message_has_a_largest_size),
         CLEAN(an_exchange_that_fails_ends_connecting),
         CLEAN(bad_peers_are_refused),
         CLEAN(a_peer_that_failed_is_named),

@@ -405,6 +405,15 @@ static void a_signal_behind_a_refused_word_never_goes(void **state)
     assert_true(rig.done.failed == 3 && rig.done.ok == 0); /* the home lane is gone, and the put's piece with it */
 }
 
+static void a_refused_post_is_logged_once(void **state)
+{
+    (void)state;
+    fake_fail(FAKE_POST_SEND, 1, -ENOMEM);
+    assert_int_equal(put(1 << 20), 0);
+    assert_non_null(strstr(rig.log, "lane 1 to PE 0 over port fake1:1 failed: post refused (Cannot allocate memory"));
+    assert_ptr_equal(strchr(rig.log, '\n') + 1, rig.log + strlen(rig.log)); /* one line */
+}
+
 static void a_refused_get_holds_no_signal_back(void **state)
 {
     (void)state;
@@ -442,7 +451,7 @@ static void a_stray_completion_ends_the_ports_ops(void **state)
 {
     (void)state;
     assert_int_equal(put(1 << 20), 0);
-    fake_stray(rig.qp[1], 77);
+    fake_stray(rig.qp[1], 77, 0);
     check_given_up(-EPROTO);
     assert_non_null(strstr(rig.log, "fits no request"));
 }
@@ -454,8 +463,8 @@ static void both_ports_given_up_leave_nothing(void **state)
         assert_int_equal(put(1 << 20), 0);
         assert_int_equal(signal_add(), 0);
     }
-    fake_stray(rig.qp[0], 77);
-    fake_stray(rig.qp[1], 77);
+    fake_stray(rig.qp[0], 77, 0);
+    fake_stray(rig.qp[1], 77, 0);
     assert_int_equal(braid_quiet(rig.ch, 0), -EPROTO);
     assert_true(rig.done.failed == 10 && rig.done.ok == 0);
     assert_int_equal(put(1 << 20), -ENOTCONN);
@@ -491,7 +500,54 @@ static void an_echo_comes_back_on_each_lane(void **state)
         assert_int_equal(braid_echo(rig.ch, 0, lane, &rtt), 0);
     assert_true(rtt < UINT64_C(5000000000));
     assert_int_equal(braid_echo(rig.ch, 0, 2, &rtt), -EINVAL);
+    assert_non_null(strstr(rig.log, "an echo over lane 2 to PE 0"));
     assert_int_equal(braid_echo(rig.ch, 0, -1, &rtt), -EINVAL);
+}
+
+static void an_echo_over_a_lost_lane_says_so(void **state)
+{
+    (void)state;
+    uint64_t rtt;
+    assert_int_equal(put(1 << 20), 0);
+    fake_end(rig.qp[1], -ETIMEDOUT);
+    braid_progress(rig.ch);
+    assert_int_equal(braid_echo(rig.ch, 0, 1, &rtt), -EIO);
+    assert_non_null(strstr(rig.log, "no echo over lane 1 to PE 0: it has failed before"));
+}
+
+/* The clock of this test: a second later each time it is looked at. */
+static uint64_t hasty_now(void *arg)
+{
+    (void)arg;
+    static uint64_t now;
+    return now += 1000000000;
+}
+
+static int wait_for_nothing(void *arg, uint64_t deadline_ns)
+{
+    (void)arg;
+    (void)deadline_ns;
+    return 0;
+}
+
+static void an_echo_that_does_not_come_says_so(void **state)
+{
+    (void)state;
+    uint64_t rtt = 77;
+    struct braid *b = NULL;
+    const char *settings[] = {"ports=fake2", NULL};
+    struct braid_options options = BRAID_OPTIONS_INIT;
+    struct braid_peers peers = {.size = sizeof(peers), .my_pe = 0, .n_pes = 1, .alltoall = to_self};
+    options.settings = settings;
+    options.now = hasty_now;
+    options.wait = wait_for_nothing;
+    options.log = keep_line;
+    assert_int_equal(braid_open(&options, &b), 0);
+    assert_int_equal(braid_connect(b, &peers), 0);
+    assert_int_equal(braid_echo(braid_channel_at(b, 0), 0, 0, &rtt), -ETIMEDOUT);
+    assert_non_null(strstr(rig.log, "no echo from PE 0 over lane 0 within 5 s"));
+    assert_true(rtt == 77);
+    braid_close(b);
 }
 
 static void statistics_count_payload(void **state)
@@ -535,6 +591,7 @@ int main(void)
         WITH(a_signal_behind_a_refused_piece_never_goes, make),
         WITH(a_signal_behind_a_refused_medium_put_never_goes, make),
         WITH(a_signal_behind_a_refused_word_never_goes, make),
+        WITH(a_refused_post_is_logged_once, make),
         WITH(a_refused_get_holds_no_signal_back, make),
         WITH(a_broken_poll_ends_the_ports_ops, make),
         WITH(a_stray_completion_ends_the_ports_ops, make),
@@ -542,6 +599,8 @@ int main(void)
         WITH(quiet_gives_up_with_the_wait, make),
         WITH(a_region_in_use_cannot_be_ended, make),
         WITH(an_echo_comes_back_on_each_lane, make),
+        WITH(an_echo_over_a_lost_lane_says_so, make),
+        WITH(an_echo_that_does_not_come_says_so, make),
         WITH(statistics_count_payload, make),
     };
     return cmocka_run_group_tests_name("api_order", tests, NULL, NULL);

@@ -185,7 +185,7 @@ static void stray_completions_end_the_queue(void **state)
 {
     struct rig *rig = *state;
     static const uint64_t stray[] = {0, 1, UINT64_C(7) << 32, UINT64_C(1) << 63 | 99};
-    fake_stray(rig->qp, stray[rig->variant]); /* nothing is outstanding, so none of them fits */
+    fake_stray(rig->qp, stray[rig->variant], 0); /* nothing is outstanding, so none of them fits */
     assert_int_equal(rail_poll(&rig->queue, rig->event), 0);
     assert_int_equal(rig->queue.taken, 1);
     assert_false(fake_stopped(rig->qp));
@@ -201,7 +201,7 @@ static void a_completion_out_of_order_is_not_believed(void **state)
     struct rig *rig = *state;
     assert_int_equal(post(rig, RAIL_KIND_WRITE, RAIL_CLASS_BULK, 8, 1), 0);
     assert_int_equal(post(rig, RAIL_KIND_WRITE, RAIL_CLASS_BULK, 8, 2), 0);
-    fake_stray(rig->qp, fake_send(rig->qp, 1)->id);
+    fake_stray(rig->qp, fake_send(rig->qp, 1)->id, 0);
     fake_end(rig->qp, 0); /* in the same poll, behind the one that cannot be: not believed either */
     assert_int_equal(rail_poll(&rig->queue, rig->event), 0);
     assert_int_equal(rail_poll(&rig->queue, rig->event), 3);

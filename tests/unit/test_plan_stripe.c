@@ -61,6 +61,15 @@ static void check_pieces(const struct plan_stripe_in *in, const struct plan_stri
     assert_true(at == in->len);
     if (in->len < in->stripe_min)
         assert_int_equal(out->count, 1);
+    /* No lane that was left out would have carried a piece sooner. */
+    for (unsigned i = 0; i < out->count; i++) {
+        const struct plan_lane *taken = &in->lane[out->piece[i].lane];
+        for (unsigned k = 0; k < in->lanes; k++) {
+            const struct plan_lane *left = &in->lane[k];
+            if (left->live && !(used >> k & 1))
+                assert_false(left->room > taken->room || (left->room == taken->room && left->backlog < taken->backlog));
+        }
+    }
 }
 
 static void pieces_cover_a_transfer_once(void **state)
@@ -175,11 +184,29 @@ static void nonsense_is_refused_and_changes_nothing(void **state)
     assert_memory_equal(&out, &before, sizeof(out));
 }
 
+static void few_pieces_go_where_little_waits(void **state)
+{
+    (void)state;
+    struct plan_lane lane[4] = {idle_lane, idle_lane, idle_lane, idle_lane};
+    struct plan_stripe_in in = {
+        .len = 16384, .stripe_min = 16384, .piece_min = 8000, .lanes = 4, .home = 0, .lane = lane};
+    struct plan_stripe out;
+    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_true(out.count == 2 && out.piece[0].lane == 0 && out.piece[1].lane == 1);
+    lane[0].backlog = lane[1].backlog = 8192; /* as they now are */
+    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_true(out.count == 2 && out.piece[0].lane == 2 && out.piece[1].lane == 3);
+    lane[3].room = false;
+    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_true(out.count == 2 && out.piece[0].lane == 0 && out.piece[1].lane == 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_end_where_they_say),
         cmocka_unit_test(pieces_cover_a_transfer_once),
+        cmocka_unit_test(few_pieces_go_where_little_waits),
         cmocka_unit_test(large_pieces_are_equal_over_all_live_lanes),
         cmocka_unit_test(small_pieces_are_not_made),
         cmocka_unit_test(medium_takes_the_least_loaded_lane),
