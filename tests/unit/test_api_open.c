@@ -1,34 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_api_open.c - opening, connecting and closing over a fake device: bad arguments, every call that can fail made to fail
- * once, blobs of failed peers, regions and keys. Nothing may leak, hang or be guessed at.
+ * test_api_open.c - opening, connecting and closing over a fake device: bad ports and options, every call that can fail made
+ * to fail once, blobs of failed peers, lanes left out. Nothing may leak, hang or be guessed at.
  * Links api, plan, rail and common, with fake_verbs.c in the place of verbs.
  */
-#include "unit.h"
+#include "open_rig.h"
 
-#include "braid/braid.h"
-#include "fake_verbs.h"
 #include "rail_wire.h"
-
-static char logged[4096];
-static unsigned rounds;       /* of the alltoall */
-static unsigned failing = 99; /* the round that fails */
-static uint8_t memory[4096];
-
-static void keep_line(void *arg, enum braid_log_level level, const char *line)
-{
-    (void)arg;
-    (void)level;
-    size_t used = strlen(logged);
-    snprintf(logged + used, sizeof(logged) - used, "%s\n", line);
-}
-
-static int to_self(void *arg, const void *send, void *recv, size_t bytes_each)
-{
-    (void)arg;
-    memcpy(recv, send, bytes_each);
-    return rounds++ == failing ? -ECONNRESET : 0;
-}
 
 /* A peer, PE 1, of which only the blobs of the first round are played: those of a PE with so many rails. */
 static struct rail_wire_rails other;
@@ -47,40 +25,6 @@ static int with_other(void *arg, const void *send, void *recv, size_t bytes_each
         rail_wire_pack_status(&(struct rail_wire_status){.head = head}, theirs);
     else
         rail_wire_pack_verdict(&head, theirs);
-    return 0;
-}
-
-static int open_with(const char *ports, const char *setting, struct braid **out)
-{
-    char list[512];
-    snprintf(list, sizeof(list), "ports=%s", ports);
-    const char *settings[] = {list, "sq_depth=32", setting, NULL};
-    struct braid_options options = BRAID_OPTIONS_INIT;
-    options.settings = settings;
-    options.log = keep_line;
-    logged[0] = '\0';
-    rounds = 0;
-    return braid_open(&options, out);
-}
-
-static int connect_to_self(struct braid *b)
-{
-    struct braid_peers peers = {.size = sizeof(peers), .my_pe = 0, .n_pes = 1, .alltoall = to_self};
-    return braid_connect(b, &peers);
-}
-
-static int start(void **state)
-{
-    (void)state;
-    fake_reset();
-    failing = 99;
-    return 0;
-}
-
-static int nothing_left(void **state)
-{
-    (void)state;
-    assert_int_equal(fake_alive(), 0);
     return 0;
 }
 
@@ -106,113 +50,6 @@ static void bad_ports_and_options_are_refused(void **state)
     refuse_open("fake0", "rails=2", -EINVAL, "\"rails\" is 2");
     refuse_open("fake0", "order=strict", -EINVAL, "not built");
     refuse_open("fake0", "nonsense", -EINVAL, "there is no option");
-}
-
-static void option_structs_are_checked(void **state)
-{
-    (void)state;
-    struct braid *b = NULL;
-    struct {
-        struct braid_options known;
-        uint64_t newer;
-    } options = {.known = BRAID_OPTIONS_INIT};
-    const char *settings[] = {"ports=fake0", NULL};
-    options.known.log = keep_line;
-    options.known.settings = settings;
-    options.known.size = sizeof(options);
-    assert_int_equal(braid_open(&options.known, &b), 0);
-    braid_close(b);
-    b = NULL;
-    options.newer = 1;
-    assert_int_equal(braid_open(&options.known, &b), -EINVAL);
-    options.newer = 0;
-    assert_int_equal(braid_open(&options.known, NULL), -EINVAL);
-    /* Whole fields from the first on, never a piece of one, never a size that runs off the end of the memory. */
-    setenv("BRAID_PORTS", "fake0", 1);
-    for (size_t size = 0; size <= sizeof(options.known); size++) {
-        options.known.size = size;
-        int rc = braid_open(&options.known, &b);
-        assert_int_equal(rc, size >= 8 && size % sizeof(void *) == 0 ? 0 : -EINVAL);
-        if (!rc)
-            braid_close(b);
-        b = NULL;
-    }
-    unsetenv("BRAID_PORTS");
-    options.known.size = SIZE_MAX;
-    assert_int_equal(braid_open(&options.known, &b), -EINVAL);
-    assert_null(b);
-}
-
-/* Every sized struct has a zero tail or is refused. */
-static void tails_are_checked_alike(void **state)
-{
-    (void)state;
-    struct braid *b = NULL;
-    struct braid_mem *mem = NULL;
-    struct {
-        struct braid_peers known;
-        uint64_t newer;
-    } peers = {.known = {.size = sizeof(peers), .my_pe = 0, .n_pes = 1, .alltoall = to_self}, .newer = 1};
-    struct {
-        struct braid_mem_options known;
-        uint64_t newer;
-    } region = {.known = {.size = sizeof(region)}, .newer = 1};
-    assert_int_equal(open_with("fake0", NULL, &b), 0);
-    assert_int_equal(braid_connect(b, &peers.known), -EINVAL);
-    peers.known.size = SIZE_MAX;
-    assert_int_equal(braid_connect(b, &peers.known), -EINVAL);
-    peers.known.size = sizeof(peers);
-    peers.newer = 0;
-    assert_int_equal(braid_connect(b, &peers.known), 0);
-    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), &region.known, &mem), -EINVAL);
-    region.known.size = SIZE_MAX;
-    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), &region.known, &mem), -EINVAL);
-    region.known.size = sizeof(region);
-    region.newer = 0;
-    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), &region.known, &mem), 0);
-    braid_close(b);
-}
-
-/* No public function may crash on NULL, and none but the two that free takes it for something good. */
-static void null_is_refused_everywhere(void **state)
-{
-    (void)state;
-    struct braid_remote nowhere = {0};
-    struct braid_local nothing = {0};
-    struct braid_rail_stats stats;
-    struct braid_key key = {{0}};
-    struct braid_mem *mem;
-    struct braid *b = NULL;
-    uint64_t rtt;
-    assert_int_equal(braid_option_at(0, NULL), -EINVAL);
-    assert_int_equal(braid_open(NULL, NULL), -EINVAL);
-    assert_int_equal(braid_open(NULL, &b), -EINVAL); /* no ports */
-    assert_int_equal(braid_rail_count(NULL), -EINVAL);
-    assert_int_equal(braid_rail_stats_at(NULL, 0, &stats), -EINVAL);
-    assert_null(braid_channel_at(NULL, 0));
-    assert_int_equal(braid_lane_count(NULL, 0), -EINVAL);
-    assert_int_equal(braid_mem_reg(NULL, memory, 8, NULL, &mem), -EINVAL);
-    assert_int_equal(braid_mem_dereg(NULL), 0);
-    assert_int_equal(braid_mem_key(NULL, &key), -EINVAL);
-    assert_int_equal(braid_key_check(NULL, 0, &key), -EINVAL);
-    assert_int_equal(braid_put(NULL, 0, nowhere, nothing, 8, NULL), -EINVAL);
-    assert_int_equal(braid_get(NULL, 0, nothing, nowhere, 8, NULL), -EINVAL);
-    assert_int_equal(braid_signal_add(NULL, 0, nowhere, 1, NULL), -EINVAL);
-    assert_int_equal(braid_fence(NULL, 0), -EINVAL);
-    assert_int_equal(braid_quiet(NULL, 0), -EINVAL);
-    assert_int_equal(braid_progress(NULL), -EINVAL);
-    assert_int_equal(braid_echo(NULL, 0, 0, &rtt), -EINVAL);
-    assert_int_equal(open_with("fake0", NULL, &b), 0);
-    assert_int_equal(braid_connect(b, NULL), -EINVAL);
-    assert_int_equal(braid_rail_stats_at(b, 0, NULL), -EINVAL);
-    assert_int_equal(braid_mem_reg(b, memory, 8, NULL, NULL), -EINVAL);
-    assert_int_equal(braid_mem_reg(b, memory, 8, NULL, &mem), 0);
-    assert_int_equal(braid_mem_key(mem, NULL), -EINVAL);
-    assert_int_equal(connect_to_self(b), 0);
-    assert_int_equal(braid_key_check(b, 0, NULL), -EINVAL);
-    assert_int_equal(braid_put(braid_channel_at(b, 0), 0, nowhere, nothing, 8, NULL), -EINVAL);
-    assert_int_equal(braid_echo(braid_channel_at(b, 0), 0, 0, NULL), -EINVAL);
-    braid_close(b);
 }
 
 /* Every call of the device fails once, at each place where it is made; each time all must be given back. */
@@ -325,29 +162,6 @@ static void no_memory_says_what_to_do(void **state)
     braid_close(b);
 }
 
-/* A port that cannot send a piece whole says so before anything is posted. */
-static void a_message_has_a_largest_size(void **state)
-{
-    (void)state;
-    static uint8_t large[262144];
-    struct braid *b = NULL;
-    struct braid_mem *mem;
-    struct braid_key key;
-    assert_int_equal(open_with("fake0,fake14", NULL, &b), 0);
-    assert_int_equal(connect_to_self(b), 0);
-    struct braid_channel *ch = braid_channel_at(b, 0);
-    assert_int_equal(braid_mem_reg(b, large, sizeof(large), NULL, &mem), 0);
-    assert_int_equal(braid_mem_key(mem, &key), 0);
-    struct braid_remote there = {(uintptr_t)large, &key};
-    struct braid_local here = {large, mem};
-    assert_int_equal(braid_put(ch, 0, there, here, sizeof(large), NULL), -EINVAL);
-    assert_non_null(strstr(logged, "port fake14:1, whose largest message has 65536"));
-    assert_int_equal(braid_get(ch, 0, here, there, sizeof(large), NULL), -EINVAL);
-    assert_int_equal(fake_pending(fake_qp(0)) + fake_pending(fake_qp(1)), 0);
-    assert_int_equal(braid_put(ch, 0, there, here, 65536, NULL), 0); /* half of it is not too long */
-    braid_close(b);
-}
-
 static void an_exchange_that_fails_ends_connecting(void **state)
 {
     (void)state;
@@ -360,28 +174,6 @@ static void an_exchange_that_fails_ends_connecting(void **state)
         assert_int_equal(connect_to_self(b), -EALREADY);
         braid_close(b);
     }
-}
-
-static void bad_peers_are_refused(void **state)
-{
-    (void)state;
-    struct braid *b = NULL;
-    assert_int_equal(open_with("fake0", NULL, &b), 0);
-    const struct braid_peers good = {.size = sizeof(good), .my_pe = 0, .n_pes = 1, .alltoall = to_self};
-    struct braid_peers bad[5] = {good, good, good, good, good};
-    bad[0].size = 8;
-    bad[1].my_pe = 1;
-    bad[2].my_pe = -1;
-    bad[3].n_pes = 0;
-    bad[4].alltoall = NULL;
-    for (int i = 0; i < 5; i++)
-        assert_int_equal(braid_connect(b, &bad[i]), -EINVAL);
-    assert_int_equal(braid_connect(b, NULL), -EINVAL);
-    assert_int_equal(braid_connect(NULL, &good), -EINVAL);
-    assert_int_equal(rounds, 0);
-    assert_int_equal(braid_connect(b, &good), 0); /* bad arguments do not use the one time up */
-    assert_int_equal(braid_connect(b, &good), -EALREADY);
-    braid_close(b);
 }
 
 /* Plays PE 1 with these rails; the result of PE 0's connect. */
@@ -451,151 +243,15 @@ static void a_context_can_be_closed_at_any_time(void **state)
     assert_true(done.ok == 0 && done.failed == 0);
 }
 
-static void regions_are_checked(void **state)
-{
-    (void)state;
-    struct braid *b = NULL;
-    struct braid_mem *mem = NULL;
-    struct braid_mem_options wraps = {sizeof(wraps), UINT64_MAX - 100}, short_size = {4, 0};
-    assert_int_equal(open_with("fake0", NULL, &b), 0);
-    assert_int_equal(braid_mem_reg(b, NULL, 10, NULL, &mem), -EINVAL);
-    assert_int_equal(braid_mem_reg(b, memory, 0, NULL, &mem), -EINVAL);
-    assert_int_equal(braid_mem_reg(b, memory, SIZE_MAX, NULL, &mem), -EINVAL);
-    assert_int_equal(braid_mem_reg(b, memory, 4096, &wraps, &mem), -EINVAL);
-    assert_int_equal(braid_mem_reg(b, memory, 4096, &short_size, &mem), -EINVAL);
-    struct braid_mem_options skewed = {sizeof(skewed), 0x700000000000 + (uintptr_t)memory % 4096 + 8};
-    assert_int_equal(braid_mem_reg(b, memory, 4096, &skewed, &mem), -EINVAL);
-    assert_non_null(strstr(logged, "same offset within a page"));
-    assert_null(mem);
-    skewed.remote_addr -= 8;
-    assert_int_equal(braid_mem_reg(b, memory, 4096, &skewed, &mem), 0);
-    braid_close(b);
-}
-
-struct key_case {
-    const char *name;
-    int put, check; /* expected of braid_put() and braid_key_check() */
-    size_t at;      /* byte of the key to change */
-    uint8_t flip;
-};
-
-static void keys_are_checked_by_ops_and_in_full(void **state)
-{
-    (void)state;
-    /* Ops check version, owner and bounds; damage elsewhere shows in the full check, or as the device's refusal. */
-    static const struct key_case cases[] = {
-        {"as made", 0, 0, 511, 0},           {"magic", -EPROTO, -EPROTO, 0, 1},    {"version", -EPROTO, -EPROTO, 4, 8},
-        {"rails", -EPROTO, -EPROTO, 6, 254}, {"no rails", -EPROTO, -EPROTO, 6, 1}, {"owner", -EPROTO, -EPROTO, 24, 1},
-        {"cookie", -EPROTO, -EPROTO, 18, 1}, {"checksum", 0, -EPROTO, 12, 77},     {"tail", 0, -EPROTO, 511, 1},
-    };
-    struct braid *b = NULL;
-    struct braid_mem *mem;
-    struct braid_key made;
-    assert_int_equal(open_with("fake0", "seed=1", &b), 0);
-    assert_int_equal(connect_to_self(b), 0);
-    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
-    assert_int_equal(braid_mem_key(mem, &made), 0);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct braid_key key = made;
-        key.bytes[cases[i].at] ^= cases[i].flip;
-        struct braid_remote there = {(uintptr_t)memory, &key};
-        int put = braid_put(braid_channel_at(b, 0), 0, there, (struct braid_local){memory, mem}, 1000, NULL);
-        int check = braid_key_check(b, 0, &key);
-        if (put != cases[i].put || check != cases[i].check)
-            fail_msg("%s: put %d, check %d", cases[i].name, put, check);
-    }
-    assert_int_equal(braid_key_check(b, 1, &made), -EINVAL);
-    assert_int_equal(braid_key_check(b, 0, NULL), -EINVAL);
-    braid_close(b);
-}
-
-static void a_key_of_another_life_is_refused(void **state)
-{
-    (void)state;
-    struct braid *b = NULL;
-    struct braid_mem *mem;
-    struct braid_key old, early;
-    assert_int_equal(open_with("fake0", "seed=1", &b), 0);
-    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
-    assert_int_equal(braid_mem_key(mem, &early), 0); /* before connecting: the owner's number is not known yet */
-    assert_int_equal(connect_to_self(b), 0);
-    assert_int_equal(braid_key_check(b, 0, &early), 0);
-    assert_int_equal(braid_mem_key(mem, &old), 0);
-    braid_close(b);
-    assert_int_equal(open_with("fake0", "seed=1", &b), 0); /* the seed is no identity */
-    assert_int_equal(connect_to_self(b), 0);
-    assert_int_equal(braid_key_check(b, 0, &old), -EPROTO);
-    assert_non_null(strstr(logged, "made by another context"));
-    assert_int_equal(braid_key_check(b, 0, &early), -EPROTO);
-    braid_close(b);
-}
-
-static void ops_are_checked_before_anything_is_posted(void **state)
-{
-    (void)state;
-    struct braid *b = NULL;
-    struct braid_mem *mem;
-    struct braid_key key;
-    struct braid_done done = {0};
-    assert_int_equal(open_with("fake0", NULL, &b), 0);
-    assert_int_equal(connect_to_self(b), 0);
-    struct braid_channel *ch = braid_channel_at(b, 0);
-    assert_null(braid_channel_at(b, 1));
-    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
-    assert_int_equal(braid_mem_key(mem, &key), 0);
-    struct braid_remote there = {(uintptr_t)memory, &key}, past = {(uintptr_t)memory + 4090, &key};
-    struct braid_remote before = {(uintptr_t)memory - 1, &key}, none = {(uintptr_t)memory, NULL};
-    struct braid_remote odd = {(uintptr_t)memory + 4, &key};
-    struct braid_local here = {memory, mem}, nowhere = {memory, NULL}, late = {memory + 4000, mem};
-    assert_int_equal(braid_put(NULL, 0, there, here, 8, &done), -EINVAL);
-    assert_int_equal(braid_put(ch, 1, there, here, 8, &done), -EINVAL);
-    assert_int_equal(braid_put(ch, -1, there, here, 8, &done), -EINVAL);
-    assert_int_equal(braid_put(ch, 0, none, here, 8, &done), -EINVAL);
-    assert_int_equal(braid_put(ch, 0, there, nowhere, 8, &done), -EINVAL);
-    assert_int_equal(braid_put(ch, 0, there, here, (1u << 30) + 1, &done), -EINVAL);
-    assert_int_equal(braid_put(ch, 0, past, here, 8, &done), -ERANGE);
-    assert_int_equal(braid_put(ch, 0, before, here, 8, &done), -ERANGE);
-    assert_int_equal(braid_put(ch, 0, there, late, 97, &done), -ERANGE);
-    assert_int_equal(braid_put(ch, 0, there, here, 4097, &done), -ERANGE);
-    assert_int_equal(braid_get(ch, 0, late, there, 97, &done), -ERANGE);
-    assert_int_equal(braid_signal_add(ch, 0, odd, 1, &done), -EINVAL);
-    assert_int_equal(braid_signal_add(ch, 0, none, 1, &done), -EINVAL);
-    assert_int_equal(braid_signal_add(ch, 5, there, 1, &done), -EINVAL);
-    assert_int_equal(braid_quiet(ch, 5), -EINVAL);
-    assert_int_equal(braid_fence(ch, 5), -EINVAL);
-    assert_int_equal(braid_fence(ch, BRAID_ALL_PES), 0);
-    assert_int_equal(fake_pending(fake_qp(0)), 0);
-    assert_int_equal(braid_put(ch, 0, there, here, 0, &done), 0);
-    assert_true(done.ok == 1 && done.failed == 0);
-    braid_close(b);
-}
-
-#define CLEAN(f) cmocka_unit_test_setup_teardown(f, start, nothing_left)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CLEAN(bad_ports_and_options_are_refused),
-        CLEAN(option_structs_are_checked),
-        CLEAN(tails_are_checked_alike),
-        CLEAN(null_is_refused_everywhere),
-        CLEAN(every_failure_is_clean),
-        CLEAN(no_lane_at_all_is_an_error),
-        CLEAN(a_lane_that_cannot_be_is_left_out),
-        CLEAN(a_lane_left_out_does_no_harm),
-        CLEAN(peers_may_use_regions_alone),
-        CLEAN(no_memory_says_what_to_do),
-        CLEAN(a_message_has_a_largest_size),
-        CLEAN(an_exchange_that_fails_ends_connecting),
-        CLEAN(bad_peers_are_refused),
-        CLEAN(a_peer_that_failed_is_named),
-        CLEAN(a_peer_with_other_settings_is_named),
-        CLEAN(unlike_link_layers_do_not_meet),
-        CLEAN(a_context_can_be_closed_at_any_time),
-        CLEAN(regions_are_checked),
-        CLEAN(keys_are_checked_by_ops_and_in_full),
-        CLEAN(a_key_of_another_life_is_refused),
-        CLEAN(ops_are_checked_before_anything_is_posted),
+        CLEAN(bad_ports_and_options_are_refused), CLEAN(every_failure_is_clean),
+        CLEAN(no_lane_at_all_is_an_error),        CLEAN(a_lane_that_cannot_be_is_left_out),
+        CLEAN(a_lane_left_out_does_no_harm),      CLEAN(peers_may_use_regions_alone),
+        CLEAN(no_memory_says_what_to_do),         CLEAN(an_exchange_that_fails_ends_connecting),
+        CLEAN(a_peer_that_failed_is_named),       CLEAN(a_peer_with_other_settings_is_named),
+        CLEAN(unlike_link_layers_do_not_meet),    CLEAN(a_context_can_be_closed_at_any_time),
     };
     return cmocka_run_group_tests_name("api_open", tests, NULL, NULL);
 }

@@ -1,129 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_api_order.c - the engine over a fake device: when a signal leaves, what holds it, what it holds; full queues; lost
- * lanes; quiet. One PE that talks to itself over two lanes, so that the test can end each request when it likes.
+ * test_api_order.c - the engine over a fake device: when a signal leaves, what holds it, what it holds; full queues; quiet.
  * Links api, plan, rail and common, with fake_verbs.c in the place of verbs.
  */
-#include "unit.h"
-
-#include "braid/braid.h"
-#include "fake_verbs.h"
-
-#define BYTES (4u << 20)
-
-struct rig {
-    struct braid *b;
-    struct braid_channel *ch;
-    struct braid_mem *mem;
-    struct braid_key key;
-    struct braid_done done;
-    struct verbs_qp *qp[2]; /* lane 0 is the home lane */
-    unsigned waits;
-    int wait_error; /* what the wait callback returns; 0: it ends a request and returns 0 */
-    char log[2048];
-};
-
-static struct rig rig;
-static _Alignas(64) uint8_t memory[BYTES];
-
-/* The wait of blocking calls: the oldest request of some lane ends, the home lane's first. */
-static int end_one(void *arg, uint64_t deadline_ns)
-{
-    (void)arg;
-    (void)deadline_ns;
-    rig.waits++;
-    if (rig.wait_error)
-        return rig.wait_error;
-    for (unsigned i = 0; i < 2; i++) {
-        if (fake_pending(rig.qp[i]) > 0) {
-            fake_end(rig.qp[i], 0);
-            return 0;
-        }
-    }
-    return -EDEADLK; /* a blocking call that waits for nothing */
-}
-
-static int to_self(void *arg, const void *send, void *recv, size_t bytes_each)
-{
-    (void)arg;
-    memcpy(recv, send, bytes_each);
-    return 0;
-}
-
-static void keep_line(void *arg, enum braid_log_level level, const char *line)
-{
-    (void)arg;
-    (void)level;
-    size_t used = strlen(rig.log);
-    snprintf(rig.log + used, sizeof(rig.log) - used, "%s\n", line);
-}
-
-static int make_with(const char *setting)
-{
-    const char *settings[] = {"ports=fake0,fake1", "seed=1", "sq_depth=64", "word_depth=8", setting, NULL};
-    struct braid_options options = BRAID_OPTIONS_INIT;
-    struct braid_peers peers = {.size = sizeof(peers), .my_pe = 0, .n_pes = 1, .alltoall = to_self};
-    fake_reset();
-    memset(&rig, 0, sizeof(rig));
-    options.settings = settings;
-    options.wait = end_one;
-    options.log = keep_line;
-    assert_int_equal(braid_open(&options, &rig.b), 0);
-    assert_int_equal(braid_connect(rig.b, &peers), 0);
-    rig.ch = braid_channel_at(rig.b, 0);
-    assert_int_equal(braid_mem_reg(rig.b, memory, sizeof(memory), NULL, &rig.mem), 0);
-    assert_int_equal(braid_mem_key(rig.mem, &rig.key), 0);
-    rig.qp[0] = fake_qp(0);
-    rig.qp[1] = fake_qp(1);
-    return 0;
-}
-
-static int make(void **state)
-{
-    (void)state;
-    return make_with(NULL);
-}
-
-static int make_drain(void **state)
-{
-    (void)state;
-    return make_with("order=drain");
-}
-
-static int make_fault(void **state)
-{
-    (void)state;
-    return make_with("fault=defer");
-}
-
-static int drop(void **state)
-{
-    (void)state;
-    braid_close(rig.b);
-    assert_int_equal(fake_alive(), 0);
-    return 0;
-}
-
-static int put(size_t len)
-{
-    struct braid_remote dst = {(uintptr_t)memory, &rig.key};
-    struct braid_local src = {memory, rig.mem};
-    return braid_put(rig.ch, 0, dst, src, len, &rig.done);
-}
-
-static int signal_add(void)
-{
-    struct braid_remote dst = {(uintptr_t)memory, &rig.key};
-    return braid_signal_add(rig.ch, 0, dst, 1, &rig.done);
-}
-
-static unsigned signals_posted(void)
-{
-    unsigned n = 0;
-    for (unsigned i = 0; i < fake_pending(rig.qp[0]); i++)
-        n += fake_send(rig.qp[0], i)->op == VERBS_OP_FETCH_ADD;
-    return n;
-}
+#include "order_rig.h"
 
 static void a_signal_waits_for_the_other_lane(void **state)
 {
@@ -300,178 +180,6 @@ static void a_full_home_lane_keeps_the_order(void **state)
     assert_true(rig.done.failed == 0);
 }
 
-static void a_lost_piece_fails_the_signal_behind_it(void **state)
-{
-    (void)state;
-    assert_int_equal(put(1 << 20), 0);
-    assert_int_equal(signal_add(), 0);
-    fake_end(rig.qp[1], -EACCES);
-    assert_true(braid_progress(rig.ch) > 0);
-    assert_int_equal(signals_posted(), 0);
-    assert_true(rig.done.failed == 1); /* the signal; the put still has a piece out */
-    assert_int_equal(rig.done.error, -ENOTCONN);
-    fake_end(rig.qp[0], 0);
-    braid_progress(rig.ch);
-    assert_true(rig.done.failed == 2 && rig.done.ok == 0);
-    assert_int_equal(signal_add(), -ENOTCONN);
-    assert_int_equal(put(8), -ENOTCONN);
-    assert_non_null(strstr(rig.log, "lane 1 to PE 0 over port fake1:1 failed"));
-    assert_int_equal(braid_quiet(rig.ch, 0), -ENOTCONN);
-    assert_int_equal(braid_quiet(rig.ch, 0), 0); /* told once */
-    rig.done = (struct braid_done){0};
-    assert_int_equal(put(1 << 20), 0); /* bulk goes on over the lane that is left */
-    assert_int_equal(fake_pending(rig.qp[0]), 1);
-    assert_int_equal(fake_pending(rig.qp[1]), 0);
-    assert_int_equal(braid_quiet(rig.ch, 0), 0);
-    assert_true(rig.done.ok == 1);
-}
-
-static void a_lost_home_lane_ends_word_ops(void **state)
-{
-    (void)state;
-    assert_int_equal(put(1 << 20), 0);
-    assert_int_equal(signal_add(), 0);
-    fake_end(rig.qp[0], -ETIMEDOUT);
-    braid_progress(rig.ch);
-    assert_int_equal(signal_add(), -ENOTCONN);
-    assert_true(fake_stopped(rig.qp[0]) && !fake_stopped(rig.qp[1]));
-    assert_true(braid_quiet(rig.ch, 0) < 0);
-    assert_true(rig.done.failed == 2);
-}
-
-static void quiet_ends_when_all_lanes_are_lost(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 5; i++) {
-        assert_int_equal(put(1 << 20), 0);
-        assert_int_equal(signal_add(), 0);
-    }
-    fake_end(rig.qp[0], -ETIMEDOUT);
-    fake_end(rig.qp[1], -ETIMEDOUT);
-    assert_int_equal(braid_quiet(rig.ch, 0), -ETIMEDOUT);
-    assert_true(rig.done.failed == 10 && rig.done.ok == 0);
-    assert_int_equal(put(1 << 20), -ENOTCONN);
-    assert_int_equal(put(8), -ENOTCONN);
-}
-
-static void a_refused_post_ends_the_op_badly(void **state)
-{
-    (void)state;
-    fake_fail(FAKE_POST_SEND, 1, -ENOMEM); /* the second piece */
-    assert_int_equal(put(1 << 20), 0);
-    assert_int_equal(fake_pending(rig.qp[0]), 1);
-    assert_int_equal(braid_quiet(rig.ch, 0), -ENOMEM);
-    assert_true(rig.done.failed == 1);
-    assert_int_equal(rig.done.error, -ENOMEM);
-}
-
-/* A piece that the device refuses is lost data: whatever was issued behind it must not announce it. */
-static void a_signal_behind_a_refused_piece_never_goes(void **state)
-{
-    (void)state;
-    fake_fail(FAKE_POST_SEND, 1, -ENOMEM); /* the second piece, on lane 1 */
-    assert_int_equal(put(1 << 20), 0);
-    fake_end(rig.qp[0], 0);
-    braid_progress(rig.ch);
-    assert_true(rig.done.failed == 1);
-    assert_int_equal(signal_add(), -ENOTCONN);
-    assert_int_equal(put(8), -ENOTCONN);
-    assert_int_equal(fake_pending(rig.qp[0]), 0);
-}
-
-static void a_signal_behind_a_refused_medium_put_never_goes(void **state)
-{
-    (void)state;
-    assert_int_equal(put(4096), 0); /* on lane 0 */
-    fake_fail(FAKE_POST_SEND, 0, -ENOMEM);
-    assert_int_equal(put(4096), 0); /* on lane 1, refused */
-    assert_int_equal(signal_add(), -ENOTCONN);
-    assert_int_equal(signals_posted(), 0);
-    assert_int_equal(braid_quiet(rig.ch, 0), -ENOMEM);
-}
-
-static void a_signal_behind_a_refused_word_never_goes(void **state)
-{
-    (void)state;
-    assert_int_equal(put(1 << 20), 0);
-    assert_int_equal(put(100), 0); /* deferred */
-    assert_int_equal(signal_add(), 0);
-    fake_fail(FAKE_POST_SEND, 0, -ENOMEM); /* the deferred word, when its time has come */
-    fake_end(rig.qp[1], 0);
-    braid_progress(rig.ch);
-    assert_int_equal(signals_posted(), 0);
-    assert_int_equal(signal_add(), -ENOTCONN);
-    assert_int_equal(braid_quiet(rig.ch, 0), -ENOMEM);
-    assert_true(rig.done.failed == 3 && rig.done.ok == 0); /* the home lane is gone, and the put's piece with it */
-}
-
-static void a_refused_post_is_logged_once(void **state)
-{
-    (void)state;
-    fake_fail(FAKE_POST_SEND, 1, -ENOMEM);
-    assert_int_equal(put(1 << 20), 0);
-    assert_non_null(strstr(rig.log, "lane 1 to PE 0 over port fake1:1 failed: post refused (Cannot allocate memory"));
-    assert_ptr_equal(strchr(rig.log, '\n') + 1, rig.log + strlen(rig.log)); /* one line */
-}
-
-static void a_refused_get_holds_no_signal_back(void **state)
-{
-    (void)state;
-    struct braid_remote src = {(uintptr_t)memory, &rig.key};
-    struct braid_local dst = {memory, rig.mem};
-    fake_fail(FAKE_POST_SEND, 1, -ENOMEM);
-    assert_int_equal(braid_get(rig.ch, 0, dst, src, 1 << 20, &rig.done), 0);
-    assert_int_equal(signal_add(), 0);
-    assert_int_equal(signals_posted(), 1);
-}
-
-/* A port whose completions cannot be had any more: its ops end all the same, and the other port carries on. */
-static void check_given_up(int error)
-{
-    assert_int_equal(braid_quiet(rig.ch, 0), error);
-    assert_true(rig.done.failed == 1 && rig.done.ok == 0);
-    assert_int_equal(signal_add(), -ENOTCONN);
-    assert_int_equal(put(1 << 20), 0);
-    assert_int_equal(braid_quiet(rig.ch, 0), 0);
-    assert_true(rig.done.ok == 1);
-    assert_int_equal(braid_mem_dereg(rig.mem), 0);
-    assert_true(braid_progress(rig.ch) == 0);
-}
-
-static void a_broken_poll_ends_the_ports_ops(void **state)
-{
-    (void)state;
-    assert_int_equal(put(1 << 20), 0);
-    fake_fail(FAKE_POLL, 1, -EIO); /* of the second port */
-    check_given_up(-EIO);
-    assert_non_null(strstr(rig.log, "port fake1:1: its completions cannot be polled"));
-}
-
-static void a_stray_completion_ends_the_ports_ops(void **state)
-{
-    (void)state;
-    assert_int_equal(put(1 << 20), 0);
-    fake_stray(rig.qp[1], 77, 0);
-    check_given_up(-EPROTO);
-    assert_non_null(strstr(rig.log, "fits no request"));
-}
-
-static void both_ports_given_up_leave_nothing(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 5; i++) {
-        assert_int_equal(put(1 << 20), 0);
-        assert_int_equal(signal_add(), 0);
-    }
-    fake_stray(rig.qp[0], 77, 0);
-    fake_stray(rig.qp[1], 77, 0);
-    assert_int_equal(braid_quiet(rig.ch, 0), -EPROTO);
-    assert_true(rig.done.failed == 10 && rig.done.ok == 0);
-    assert_int_equal(put(1 << 20), -ENOTCONN);
-    assert_int_equal(put(8), -ENOTCONN);
-    assert_int_equal(braid_mem_dereg(rig.mem), 0);
-}
-
 static void quiet_gives_up_with_the_wait(void **state)
 {
     (void)state;
@@ -502,17 +210,6 @@ static void an_echo_comes_back_on_each_lane(void **state)
     assert_int_equal(braid_echo(rig.ch, 0, 2, &rtt), -EINVAL);
     assert_non_null(strstr(rig.log, "an echo over lane 2 to PE 0"));
     assert_int_equal(braid_echo(rig.ch, 0, -1, &rtt), -EINVAL);
-}
-
-static void an_echo_over_a_lost_lane_says_so(void **state)
-{
-    (void)state;
-    uint64_t rtt;
-    assert_int_equal(put(1 << 20), 0);
-    fake_end(rig.qp[1], -ETIMEDOUT);
-    braid_progress(rig.ch);
-    assert_int_equal(braid_echo(rig.ch, 0, 1, &rtt), -EIO);
-    assert_non_null(strstr(rig.log, "no echo over lane 1 to PE 0: it has failed before"));
 }
 
 /* The clock of this test: a second later each time it is looked at. */
@@ -567,8 +264,6 @@ static void statistics_count_payload(void **state)
     assert_int_equal(braid_rail_stats_at(rig.b, -1, &stats[0]), -EINVAL);
 }
 
-#define WITH(f, m) cmocka_unit_test_setup_teardown(f, m, drop)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -584,22 +279,9 @@ int main(void)
         WITH(a_full_lane_leaves_nothing_half_posted, make),
         WITH(bulk_cannot_starve_a_signal, make),
         WITH(a_full_home_lane_keeps_the_order, make),
-        WITH(a_lost_piece_fails_the_signal_behind_it, make),
-        WITH(a_lost_home_lane_ends_word_ops, make),
-        WITH(quiet_ends_when_all_lanes_are_lost, make),
-        WITH(a_refused_post_ends_the_op_badly, make),
-        WITH(a_signal_behind_a_refused_piece_never_goes, make),
-        WITH(a_signal_behind_a_refused_medium_put_never_goes, make),
-        WITH(a_signal_behind_a_refused_word_never_goes, make),
-        WITH(a_refused_post_is_logged_once, make),
-        WITH(a_refused_get_holds_no_signal_back, make),
-        WITH(a_broken_poll_ends_the_ports_ops, make),
-        WITH(a_stray_completion_ends_the_ports_ops, make),
-        WITH(both_ports_given_up_leave_nothing, make),
         WITH(quiet_gives_up_with_the_wait, make),
         WITH(a_region_in_use_cannot_be_ended, make),
         WITH(an_echo_comes_back_on_each_lane, make),
-        WITH(an_echo_over_a_lost_lane_says_so, make),
         WITH(an_echo_that_does_not_come_says_so, make),
         WITH(statistics_count_payload, make),
     };
