@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * order_rig.h - one PE that talks to itself over two lanes of a fake device, so that a test can end each request when it
- * likes. Included by test_api_order.c and test_api_lost.c.
+ * likes. Included by test_api_order.c, test_api_lost.c and test_api_random.c.
  */
 #ifndef ORDER_RIG_H
 #define ORDER_RIG_H
@@ -60,15 +60,14 @@ static inline void keep_line(void *arg, enum braid_log_level level, const char *
     snprintf(rig.log + used, sizeof(rig.log) - used, "%s\n", line);
 }
 
-static inline int make_with(const char *setting)
+static inline void make_settings(const char *const *settings, int (*wait)(void *arg, uint64_t deadline_ns))
 {
-    const char *settings[] = {"ports=fake0,fake1", "seed=1", "sq_depth=64", "word_depth=8", setting, NULL};
     struct braid_options options = BRAID_OPTIONS_INIT;
     struct braid_peers peers = {.size = sizeof(peers), .my_pe = 0, .n_pes = 1, .alltoall = to_self};
     fake_reset();
     memset(&rig, 0, sizeof(rig));
     options.settings = settings;
-    options.wait = end_one;
+    options.wait = wait;
     options.log = keep_line;
     assert_int_equal(braid_open(&options, &rig.b), 0);
     assert_int_equal(braid_connect(rig.b, &peers), 0);
@@ -77,6 +76,12 @@ static inline int make_with(const char *setting)
     assert_int_equal(braid_mem_key(rig.mem, &rig.key), 0);
     rig.qp[0] = fake_qp(0);
     rig.qp[1] = fake_qp(1);
+}
+
+static inline int make_with(const char *setting)
+{
+    const char *settings[] = {"ports=fake0,fake1", "seed=1", "sq_depth=64", "word_depth=8", setting, NULL};
+    make_settings(settings, end_one);
     return 0;
 }
 
