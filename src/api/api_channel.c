@@ -35,15 +35,13 @@ int braid_lane_count(const struct braid_channel *ch, int pe)
     return (int)ch->peers[pe].lane_count;
 }
 
-static int api_channel_queues(struct braid_channel *ch, const struct api_pairs *pairs, uint32_t *lanes)
+static int api_channel_queues(struct braid_channel *ch, const struct api_pairs *pairs)
 {
     struct braid *b = ch->braid;
     uint32_t per_rail[BRAID_MAX_RAILS] = {0};
-    *lanes = 0;
     for (int pe = 0; pe < b->n_pes; pe++) {
         for (unsigned k = 0; k < pairs[pe].count; k++)
             per_rail[pairs[pe].pair[k].local]++;
-        *lanes += pairs[pe].count;
     }
     int rc = 0;
     for (unsigned i = 0; i < b->rail_count && !rc; i++)
@@ -51,14 +49,17 @@ static int api_channel_queues(struct braid_channel *ch, const struct api_pairs *
     return rc;
 }
 
-static int api_channel_memory(struct braid_channel *ch, uint32_t lanes)
+static int api_channel_memory(struct braid_channel *ch, const struct api_pairs *pairs)
 {
     struct braid *b = ch->braid;
     uint32_t places = round_up_pow2(b->options.word_depth);
-    uint64_t ops = (uint64_t)lanes * b->options.sq_depth + (uint64_t)b->n_pes * places;
+    uint64_t ops = (uint64_t)b->n_pes * places;
+    for (int pe = 0; pe < b->n_pes; pe++)
+        ops += (uint64_t)pairs[pe].count * b->options.sq_depth;
     ch->fifo_mask = places - 1;
+    ch->peers = calloc((size_t)b->n_pes, sizeof(*ch->peers));
     ch->fifo = calloc((size_t)b->n_pes * places, sizeof(*ch->fifo));
-    if (!ch->fifo)
+    if (!ch->peers || !ch->fifo)
         return -ENOMEM;
     for (int pe = 0; pe < b->n_pes; pe++) {
         ch->peers[pe].channel = ch;
@@ -90,21 +91,19 @@ static int api_channel_lanes(struct braid_channel *ch, const struct api_pairs *p
 
 int api_channel_make(struct braid *b, unsigned index, const struct api_pairs *pairs, struct braid_channel **out)
 {
-    uint32_t lanes = 0;
     struct braid_channel *ch = calloc(1, sizeof(*ch));
-    if (!ch)
-        return -ENOMEM;
-    ch->braid = b;
-    ch->index = index;
-    /* With a seed given, PEs still need start PSNs and nonces of their own. */
-    random_init(&ch->random, (random_next(&b->random) ^ (uint64_t)b->my_pe << 32) | 1);
-    ch->peers = calloc((size_t)b->n_pes, sizeof(*ch->peers));
-    int rc = ch->peers ? api_channel_queues(ch, pairs, &lanes) : -ENOMEM;
-    if (!rc)
-        rc = api_channel_memory(ch, lanes);
-    if (rc == -ENOMEM)
+    if (ch) {
+        ch->braid = b;
+        ch->index = index;
+        /* With a seed given, PEs still need start PSNs and nonces of their own. */
+        random_init(&ch->random, (random_next(&b->random) ^ (uint64_t)b->my_pe << 32) | 1);
+    }
+    int rc = ch ? api_channel_memory(ch, pairs) : -ENOMEM;
+    if (rc)
         log_write(&b->log, LOG_LEVEL_ERROR, "no memory for channel %u with %d peers: lower word_depth", index,
                   b->n_pes);
+    if (!rc)
+        rc = api_channel_queues(ch, pairs);
     if (!rc)
         rc = api_channel_lanes(ch, pairs);
     if (rc) {
