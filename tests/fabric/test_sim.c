@@ -245,6 +245,169 @@ static void a_failure_is_handed_out(void **state)
     assert_int_equal(run_on("nodes=2", pe_fails, NULL, EMU_SIM_COROUTINES, 0), -EIO);
 }
 
+static int pe_late(void *arg, int pe)
+{
+    return pe == 0 ? -EIO : pe_for_ever(arg, pe);
+}
+
+static void a_failure_does_not_hide_the_limit(void **state)
+{
+    (void)state;
+    assert_int_equal(run_on("nodes=2", pe_late, (void *)(uintptr_t)fabric_emu(), EMU_SIM_COROUTINES, 1000000), -ETIME);
+}
+
+static int pe_only_charges(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+
+    (void)pe;
+    for (int i = 0; i < 100000; i++) /* 10 ms */
+        emu->charge(100);
+    return 0;
+}
+
+static int pe_charges_and_waits(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+    int rc = 0;
+
+    (void)pe;
+    for (int i = 0; rc == 0 && i < 100000; i++) {
+        emu->charge(100);
+        rc = emu->wait(0);
+    }
+    return rc;
+}
+
+/* Deadlines that have passed, and a look at the clock, cost nothing: only their number can end it. */
+static int pe_waits_in_the_past(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+    int rc = 0;
+
+    (void)pe;
+    for (int i = 0; rc == 0 && i < 100000000; i++)
+        rc = emu->wait(0);
+    return rc;
+}
+
+static int pe_watches_the_clock(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+    uint64_t t = emu->now();
+
+    (void)pe;
+    for (int i = 0; emu->now() == t && i < 100000000; i++)
+        ;
+    return 0;
+}
+
+static void a_program_that_only_spends_time_ends_too(void **state)
+{
+    static const emu_sim_main_fn programs[] = {pe_only_charges, pe_charges_and_waits, pe_waits_in_the_past,
+                                               pe_watches_the_clock};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+        int rc = run_on("nodes=1", programs[i], (void *)(uintptr_t)fabric_emu(), EMU_SIM_COROUTINES, 1000000);
+
+        if (rc != -ETIME)
+            fail_msg("program %zu: the run gave %d, expected -ETIME", i, rc);
+    }
+}
+
+static int pe_charges_all_there_is(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+    uint64_t before;
+
+    (void)pe;
+    emu->charge(5000);
+    before = emu->now();
+    emu->charge(UINT64_MAX - 3000);
+    if (emu->now() < before)
+        return -ERANGE;
+    emu->charge(UINT64_MAX);
+    return emu->now() < before ? -ERANGE : -ECANCELED;
+}
+
+static void time_never_turns_back(void **state)
+{
+    (void)state;
+    assert_int_equal(run_on("nodes=1", pe_charges_all_there_is, (void *)(uintptr_t)fabric_emu(), EMU_SIM_COROUTINES, 0),
+                     -ETIME);
+}
+
+static int after_cancel[2];
+static char sent[128], received[128];
+
+static int pe_meets_too_late(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+
+    if (pe == 0)
+        return emu->alltoall(sent, received, 64);
+    emu->wait(UINT64_MAX); /* a deadlock; the run is given up */
+    memset(received, 'r', sizeof(received));
+    after_cancel[0] = emu->alltoall(sent, sent, 64);
+    after_cancel[1] = emu->barrier();
+    return -ECANCELED;
+}
+
+/* What PE 0 gave to its alltoall is not its any more once that has returned. */
+static void nobody_meets_after_a_run_is_given_up(void **state)
+{
+    char expected[sizeof(received)];
+
+    (void)state;
+    memset(expected, 'r', sizeof(expected));
+    for (int v = EMU_SIM_COROUTINES; v <= EMU_SIM_THREADS; v++) {
+        assert_int_equal(
+            run_on("nodes=2", pe_meets_too_late, (void *)(uintptr_t)fabric_emu(), (enum emu_sim_vehicle)v, 0),
+            -EDEADLK);
+        assert_int_equal(after_cancel[0], -ECANCELED);
+        assert_int_equal(after_cancel[1], -ECANCELED);
+        assert_memory_equal(received, expected, sizeof(expected));
+    }
+}
+
+static int pe_counts(void *arg, int pe)
+{
+    (void)pe;
+    ++*(int *)arg;
+    return 0;
+}
+
+static void a_cluster_runs_once(void **state)
+{
+    struct emu_sim_options o = {sizeof(o), "nodes=2", 7, EMU_SIM_COROUTINES, 0};
+    struct emu_sim *sim;
+    int runs = 0;
+
+    (void)state;
+    assert_int_equal(fabric_emu()->open(&o, &sim, why, sizeof(why)), 0);
+    assert_int_equal(fabric_emu()->run(sim, pe_counts, &runs, why, sizeof(why)), 0);
+    assert_int_equal(fabric_emu()->run(sim, pe_counts, &runs, why, sizeof(why)), -EALREADY);
+    assert_int_equal(runs, 2);
+    fabric_emu()->close(sim);
+}
+
+static int pe_meets(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+    uint64_t t = emu->now();
+    int rc = emu->barrier();
+
+    (void)pe;
+    return rc ? rc : emu->now() > t ? 0 : -ETIME;
+}
+
+static void meeting_takes_time(void **state)
+{
+    (void)state;
+    assert_int_equal(run_on("nodes=2", pe_meets, (void *)(uintptr_t)fabric_emu(), EMU_SIM_COROUTINES, 0), 0);
+}
+
 /* ---- ports ------------------------------------------------------------------------------------------------------------- */
 
 static int pe_commands(void *arg, int pe)
@@ -313,6 +476,12 @@ int main(void)
         cmocka_unit_test(a_failure_is_handed_out),
         cmocka_unit_test(a_failure_others_wait_for_is_the_result),
         cmocka_unit_test(a_program_that_never_ends_is_left_behind),
+        cmocka_unit_test(a_failure_does_not_hide_the_limit),
+        cmocka_unit_test(a_program_that_only_spends_time_ends_too),
+        cmocka_unit_test(time_never_turns_back),
+        cmocka_unit_test(nobody_meets_after_a_run_is_given_up),
+        cmocka_unit_test(a_cluster_runs_once),
+        cmocka_unit_test(meeting_takes_time),
         cmocka_unit_test(port_commands_are_checked),
         cmocka_unit_test(ports_are_named_by_gpu),
     };
