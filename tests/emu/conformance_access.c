@@ -208,6 +208,42 @@ static void refused_behind_reads(struct check *c, long defect)
     pair_check(&p);
 }
 
+/*
+ * A region that its owner deregisters while requests use it: those that end well carried the right bytes, one ends with a Local
+ * Protection Error, those behind it flush; or all were done before.
+ */
+static void local_deregistered(struct check *c, long opcode)
+{
+    enum { REQUESTS = 16 };
+    enum ibv_wc_status expected = IBV_WC_SUCCESS;
+    int good = 0;
+    struct pair p;
+    if (!pair_start(c, &p, NULL))
+        return;
+    struct ibv_mr *mr = check_mr(c, p.s[A].pd, p.s[A].buf, BUFFER, p.o.mr_access);
+    if (!mr)
+        return;
+    struct op op = {.opcode = (enum ibv_wr_opcode)opcode, .len = BUFFER, .lkey = mr->lkey};
+    for (op.id = 0; op.id < REQUESTS; op.id++)
+        check_equal(c, "ibv_post_send", pair_post(&p, A, &op), 0);
+    check_equal(c, "ibv_dereg_mr", check_release(c, mr), 0);
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        enum ibv_wc_status other = expected == IBV_WC_SUCCESS ? IBV_WC_LOC_PROT_ERR : IBV_WC_WR_FLUSH_ERR;
+        if (!check_wc2(c, p.s[A].scq, i, expected, other))
+            return;
+        good += c->wc.status == IBV_WC_SUCCESS;
+        expected = c->wc.status == IBV_WC_SUCCESS ? expected : IBV_WC_WR_FLUSH_ERR;
+    }
+    /* All WRITEs carry the same bytes, so parts of further ones change nothing. A READ's buffer is undefined after an error. */
+    if (opcode == IBV_WR_RDMA_WRITE && good)
+        pair_want(&p, B, 0, A, 0, BUFFER);
+    else if (good == REQUESTS)
+        pair_want(&p, A, 0, B, 0, BUFFER);
+    else
+        return;
+    pair_check(&p);
+}
+
 /* The responder of an offence is in ERR: its own requests flush and its receives too. */
 static void responder_flushes(struct check *c, long arg)
 {
@@ -255,6 +291,8 @@ const struct conformance_check conformance_access_checks[] = {
     {"local_read_bad_key", local_refused, R + L_KEY},
     {"local_read_one_behind", local_refused, R + L_BEHIND},
     {"local_read_into_read_only", local_refused, R + L_READ_ONLY},
+    {"local_write_deregistered", local_deregistered, IBV_WR_RDMA_WRITE},
+    {"local_read_deregistered", local_deregistered, IBV_WR_RDMA_READ},
     {"recv_bad_key", recv_bad_key, 0},
     {"responder_flushes", responder_flushes, 0},
     {"refused_behind_reads", refused_behind_reads, BEHIND_KEY},

@@ -85,6 +85,23 @@ static void channel_once(struct check *c, long arg)
         check_that(c, !next_event(&p, 20 * MSEC), "an event for a later message, though the CQ was not armed again");
 }
 
+/* ibv_req_notify_cq(3): an event for each arming, even if nobody fetched the one before. */
+static void channel_each_arming(struct check *c, long rounds)
+{
+    struct pair p;
+    if (!start(c, &p))
+        return;
+    for (uint64_t i = 0; i < (uint64_t)rounds; i++) {
+        check_equal(c, "ibv_req_notify_cq", ibv_req_notify_cq(p.s[B].rcq, 0), 0);
+        if (!send_one(&p, 0) || !check_wc(c, p.s[B].rcq, i, IBV_WC_SUCCESS))
+            return;
+    }
+    for (long i = 0; i < rounds; i++)
+        check_that(c, next_event(&p, PATIENCE_S * SEC) == p.s[B].rcq, "event %ld of %ld did not come in %d s", i + 1,
+                   rounds, (int)PATIENCE_S);
+    check_that(c, !next_event(&p, 20 * MSEC), "one event more than the CQ was armed");
+}
+
 static void channel_solicited(struct check *c, long arg)
 {
     (void)arg;
@@ -164,6 +181,57 @@ static void event_cq_overrun(struct check *c, long arg)
     check_event(c, A, IBV_EVENT_CQ_ERR, NULL, p.s[A].scq);
 }
 
+static bool drain(struct check *c, struct pair *p)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+    int err = ibv_modify_qp(p->s[A].qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY);
+    return check_equal(c, "RTS to SQD", err, 0);
+}
+
+/* Completions that are there now, all well; next: the number of the first. */
+static uint64_t done_now(struct check *c, struct pair *p, uint64_t next)
+{
+    for (; check_poll(c, p->s[A].scq, &c->wc, 0); next++) {
+        check_equal(c, "request", (long)c->wc.wr_id, (long)next);
+        check_equal(c, "status", c->wc.status, IBV_WC_SUCCESS);
+    }
+    return next;
+}
+
+/* IBA 10.3.1, ibv_get_async_event(3): in SQD what was begun is finished, then the event comes, once; the rest waits for RTS. */
+static void event_sq_drained(struct check *c, long rnr)
+{
+    uint64_t count = rnr ? 1 : 16, done;
+    struct pair_options o = pair_defaults();
+    struct ibv_async_event e;
+    struct pair p;
+    o.min_rnr = 24; /* 41 ms */
+    if (!pair_start(c, &p, &o))
+        return;
+    struct op op = {.opcode = rnr ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, .len = rnr ? 64 : BUFFER};
+    for (op.id = 0; op.id < count; op.id++)
+        check_equal(c, "ibv_post_send", pair_post(&p, A, &op), 0);
+    if (rnr)
+        check_quiet(c, p.s[A].scq, 5 * MSEC); /* begun, and refused by a receiver that is not ready */
+    if (!drain(c, &p))
+        return;
+    if (rnr)
+        check_equal(c, "ibv_post_recv", pair_recv(&p, B, 2, 0, 64, 1), 0);
+    if (!check_event(c, A, IBV_EVENT_SQ_DRAINED, p.s[A].qp, NULL))
+        return;
+    done = done_now(c, &p, 0);
+    check_that(c, !rnr || done == count, "the event came before the request that had begun was done");
+    check_quiet(c, p.s[A].scq, 100 * MSEC);
+    while (!ibv_get_async_event(c->run->ctx[A], &e)) {
+        check_that(c, e.event_type != IBV_EVENT_SQ_DRAINED, "the event came twice");
+        ibv_ack_async_event(&e);
+    }
+    check_equal(c, "SQD to RTS", pair_move(&p, A, IBV_QPS_RTS), 0);
+    for (; done < count; done++)
+        if (!check_wc(c, p.s[A].scq, done, IBV_WC_SUCCESS))
+            return;
+}
+
 static void event_port(struct check *c, long arg)
 {
     (void)arg;
@@ -180,11 +248,14 @@ const struct conformance_check conformance_event_checks[] = {
     {"channel_event", channel_event, 4},
     {"channel_unarmed", channel_unarmed, 0},
     {"channel_once", channel_once, 0},
+    {"channel_each_arming", channel_each_arming, 3},
     {"channel_solicited", channel_solicited, 0},
     {"channel_solicited_error", channel_solicited_error, 0},
     {"event_qp_access", event_qp_access, 0},
     {"event_comm_est", event_comm_est, 0},
     {"event_cq_overrun", event_cq_overrun, 0},
+    {"event_sq_drained", event_sq_drained, 0},
+    {"event_sq_drained_after_rnr", event_sq_drained, 1},
     {"event_port", event_port, 0},
     {0},
 };

@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static void device_attributes(struct check *c, long arg)
 {
@@ -122,6 +124,26 @@ static void mr_needs_local_write(struct check *c, long arg)
     check_that(c, mr || errno == EINVAL, "rights %#lx: seen errno %d, expected EINVAL", arg, errno);
     if (mr)
         ibv_dereg_mr(mr);
+}
+
+/* ibv_reg_mr(3) pins what it registers: there must be something. The kernel says EFAULT. */
+static void mr_unmapped(struct check *c, long pages_there)
+{
+    struct ibv_pd *pd = check_pd(c, A);
+    long page = sysconf(_SC_PAGESIZE);
+    size_t there = (size_t)(pages_there * page);
+    uint8_t *memory = mmap(NULL, 4 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!check_that(c, memory != MAP_FAILED, "mmap: %s", strerror(errno)) || !pd)
+        return;
+    munmap(memory + there, 4 * (size_t)page - there);
+    errno = 0;
+    struct ibv_mr *mr = ibv_reg_mr(pd, memory, 2 * (size_t)page, IBV_ACCESS_LOCAL_WRITE);
+    check_that(c, !mr, "memory that is not there: seen success, expected EFAULT");
+    check_that(c, mr || errno == EFAULT, "memory that is not there: seen errno %d, expected EFAULT", errno);
+    if (mr)
+        ibv_dereg_mr(mr);
+    if (there)
+        munmap(memory, there);
 }
 
 static void mr_fields(struct check *c, long arg)
@@ -284,6 +306,8 @@ const struct conformance_check conformance_object_checks[] = {
     {"cq_busy_with_qp", busy_with_qp, 1},
     {"mr_remote_write_needs_local", mr_needs_local_write, WRITE_ONLY},
     {"mr_remote_atomic_needs_local", mr_needs_local_write, ATOMIC_ONLY},
+    {"mr_unmapped", mr_unmapped, 0},
+    {"mr_partly_unmapped", mr_unmapped, 1},
     {"mr_fields", mr_fields, 0},
     {"mr_zero_rights", mr_zero_rights, 0},
     {"mr_iova", mr_iova, 0},

@@ -121,6 +121,24 @@ static void rnr_exhausted(struct check *c, long retries)
     check_state(c, p.s[A].qp, IBV_QPS_ERR);
 }
 
+/* The budget is for one request: what it took for the first is there again for the second. */
+static void rnr_budget_afresh(struct check *c, long arg)
+{
+    (void)arg;
+    struct pair_options o = pair_defaults();
+    struct pair p;
+    o.min_rnr = 26, o.rnr_retry = 1; /* one wait of 82 ms */
+    if (!pair_start(c, &p, &o))
+        return;
+    for (uint64_t i = 1; i <= 3; i++) {
+        check_equal(c, "ibv_post_send", pair_post(&p, A, &(struct op){.id = i, .opcode = IBV_WR_SEND, .len = 100}), 0);
+        check_quiet(c, p.s[A].scq, 20 * MSEC);
+        check_equal(c, "ibv_post_recv", pair_recv(&p, B, i, 8192, 100, 1), 0);
+        if (!check_wc(c, p.s[A].scq, i, IBV_WC_SUCCESS))
+            return;
+    }
+}
+
 /* rnr_retry 7 never gives up (ibv_modify_qp(3): 7 means infinite). */
 static void rnr_forever(struct check *c, long arg)
 {
@@ -236,6 +254,7 @@ const struct conformance_check conformance_retry_checks[] = {
     {"rnr_retry_zero", rnr_exhausted, 0},
     {"rnr_retry_once", rnr_exhausted, 1},
     {"rnr_retry_three_times", rnr_exhausted, 3},
+    {"rnr_budget_afresh", rnr_budget_afresh, 0},
     {"rnr_forever", rnr_forever, 0},
     {"rnr_ends_with_reset", rnr_ends_with_reset, 0},
     {"rnr_not_for_writes", rnr_not_for_writes, 0},
