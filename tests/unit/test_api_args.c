@@ -6,6 +6,9 @@
  */
 #include "open_rig.h"
 
+#include <unistd.h>
+#include <sys/mman.h>
+
 static void option_structs_are_checked(void **state)
 {
     (void)state;
@@ -36,9 +39,25 @@ static void option_structs_are_checked(void **state)
         b = NULL;
     }
     unsetenv("BRAID_PORTS");
-    options.known.size = SIZE_MAX;
-    assert_int_equal(braid_open(&options.known, &b), -EINVAL);
     assert_null(b);
+}
+
+/* A size that is garbage must not lead off the end of the memory, even where all before that end is zero. */
+static void a_size_of_garbage_leads_nowhere(void **state)
+{
+    (void)state;
+    long page = sysconf(_SC_PAGESIZE);
+    struct braid *b = NULL;
+    uint8_t *bytes = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(bytes, MAP_FAILED);
+    assert_int_equal(mprotect(bytes + page, (size_t)page, PROT_NONE), 0);
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 2, 1 << 20};
+    for (size_t i = 0; i < 3; i++) {
+        memcpy(bytes, &sizes[i], sizeof(sizes[i]));
+        assert_int_equal(braid_open((const struct braid_options *)(const void *)bytes, &b), -EINVAL);
+    }
+    assert_null(b);
+    munmap(bytes, 2 * (size_t)page);
 }
 
 /* Every sized struct has a zero tail or is refused. */
@@ -281,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CLEAN(option_structs_are_checked),
+        CLEAN(a_size_of_garbage_leads_nowhere),
         CLEAN(tails_are_checked_alike),
         CLEAN(null_is_refused_everywhere),
         CLEAN(a_message_has_a_largest_size),

@@ -32,6 +32,20 @@ static void a_lost_piece_fails_the_signal_behind_it(void **state)
     assert_true(rig.done.ok == 1);
 }
 
+/* A device that reports success behind an error: what was lost stays lost, and nobody counts on its number. */
+static void a_success_behind_a_loss_releases_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(signal_add(), 0);
+    assert_int_equal(put(1 << 20), 0);
+    fake_end(rig.qp[1], -EIO);
+    fake_end(rig.qp[1], 0);
+    assert_true(braid_progress(rig.ch) > 0);
+    assert_int_equal(signals_posted(), 0);
+    assert_true(rig.done.failed == 1); /* the signal */
+}
+
 static void a_lost_home_lane_ends_word_ops(void **state)
 {
     (void)state;
@@ -193,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH(a_lost_piece_fails_the_signal_behind_it, make),
+        WITH(a_success_behind_a_loss_releases_nothing, make),
         WITH(a_lost_home_lane_ends_word_ops, make),
         WITH(quiet_ends_when_all_lanes_are_lost, make),
         WITH(a_refused_post_ends_the_op_badly, make),
