@@ -7,6 +7,7 @@
  */
 #include "open_rig.h"
 
+/* NOLINTBEGIN(bugprone-reserved-identifier): the linker makes these names */
 void *__real_calloc(size_t n, size_t size);
 void *__real_malloc(size_t size);
 int __real_posix_memalign(void **out, size_t align, size_t size);
@@ -31,6 +32,7 @@ int __wrap_posix_memalign(void **out, size_t align, size_t size)
 {
     return made++ == fail_at ? ENOMEM : __real_posix_memalign(out, align, size);
 }
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 static int open_and_use(struct braid **b)
 {
