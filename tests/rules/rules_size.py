@@ -33,6 +33,20 @@ def jumping_macros(path, text):
             for m in [re.search(r"\b(return|goto|break|continue|longjmp)\b", body)] if m]
 
 
+def type_names(path, text):
+    """Structs, unions and enums keep their word; a typedef may name a function pointer, or a handle nobody looks into."""
+    text = rules.strip_literals(text)
+    problems = []
+    for m in re.finditer(r"^[ \t]*typedef\b([^;{]*)(\{)?", text, re.M):
+        body, opens = m.groups()
+        function = re.search(r"\(\s*\*?\s*\w+\s*\)\s*\(", body)
+        handle = re.match(r"\s*struct\s+\w+\s*\*\s*\w+\s*$", body)
+        if opens or not (function or handle):
+            problems.append(f"{path}:{text.count(chr(10), 0, m.start()) + 1}: typedef: only for function pointers and "
+                            "opaque handles; write struct, union or enum out")
+    return problems
+
+
 def bad_head(path, text):
     """First the licence line, then a comment of at least two lines that says what the file is."""
     lines = text.split("\n")
@@ -164,6 +178,11 @@ def self_tests(tap):
     for word in ("return -1", "goto out", "break", "continue"):
         tap.must_flag(f"a macro with {word}",
                       jumping_macros("x.c", f"#define TRY(x) \\\n    do {{ if (x) \\\n {word}; }} while (0)\n"))
+    for bad in ("typedef struct { int a; } plan_t;", "typedef struct plan_pair plan_pair_t;",
+                "typedef enum { A } plan_e;", "typedef union {\n    int a;\n} plan_u;", "typedef unsigned plan_n;"):
+        tap.must_flag(f"{bad.split('{')[0].strip()}", type_names("x.c", GOOD + bad + "\n"))
+    tap.must_pass("a function pointer's name", type_names("x.c", "typedef int (*plan_fn)(void *arg, int n);\n"))
+    tap.must_pass("a handle's name", type_names("x.h", "typedef struct plan_hidden *plan_handle;\n"))
     tap.must_flag("no SPDX line", bad_head("x.c", GOOD.split("\n", 1)[1]))
     tap.must_flag("no head comment", bad_head("x.c", GOOD.split("\n")[0] + "\n#include <stddef.h>\n"))
     tap.must_flag("a foreign prefix", bad_names("src/plan/plan_x.c", GOOD.replace("plan_add", "rail_add")))
@@ -177,7 +196,7 @@ def self_tests(tap):
         ("src/plan/plan.h", "/** One. */\nint plan_add(int a, int b);\n\nint (*plan_pick(int n))(int, int);\n"),
         ("src/plan/plan_x.c", re.sub(r"/\*\*.*?\*/\n", "", GOOD))]))
     tap.must_pass("the good sample", long_file("x.c", GOOD) + long_functions("x.c", GOOD) + jumping_macros("x.c", GOOD)
-                  + bad_head("x.c", GOOD) + bad_names("src/plan/plan_x.c", GOOD)
+                  + type_names("x.c", GOOD) + bad_head("x.c", GOOD) + bad_names("src/plan/plan_x.c", GOOD)
                   + undocumented([("src/plan/plan_x.c", GOOD)]))
 
 
@@ -187,7 +206,9 @@ def main():
     files = [(path, rules.read(path)) for path in rules.c_files()]
     tap.check("there are C files", [] if len(files) > 1 else ["none found under the source root"])
     for name, rule in (("no file over 600 lines", long_file), ("no function over 60 lines", long_functions),
-                       ("no macro that returns or jumps", jumping_macros), ("each file says what it is", bad_head),
+                       ("no macro that returns or jumps", jumping_macros),
+                       ("no typedef but for function pointers and handles", type_names),
+                       ("each file says what it is", bad_head),
                        ("folder, file prefix and function prefix are one word", bad_names)):
         tap.check(name, [problem for path, text in files for problem in rule(path, text)])
     tap.check("every non-static function has a comment", undocumented(files))
