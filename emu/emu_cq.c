@@ -75,6 +75,8 @@ static void emu_channel_unlink(struct emu_channel *ch, struct emu_cq *cq)
 
 int emu_cq_destroy(struct emu_cq *cq)
 {
+    struct emu_cq **at = &cq->ctx->cqs;
+
     if (cq->refs)
         return EBUSY;
     if (cq->events_due)
@@ -84,12 +86,9 @@ int emu_cq_destroy(struct emu_cq *cq)
     emu_event_forget(cq->ctx, cq);
     if (cq->ibv.channel)
         cq->ibv.channel->refcnt--;
-    for (struct emu_cq **at = &cq->ctx->cqs; *at; at = &(*at)->next) {
-        if (*at == cq) {
-            *at = cq->next;
-            break;
-        }
-    }
+    while (*at != cq)
+        at = &(*at)->next;
+    *at = cq->next;
     cq->ctx->refs--;
     free(cq->ring);
     free(cq);

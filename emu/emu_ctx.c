@@ -11,13 +11,11 @@
 void emu_pd_free(struct emu_pd *pd)
 {
     struct emu_ctx *ctx = emu_ctx_of(pd->ibv.context);
+    struct emu_pd **at = &ctx->pds;
 
-    for (struct emu_pd **at = &ctx->pds; *at; at = &(*at)->next) {
-        if (*at == pd) {
-            *at = pd->next;
-            break;
-        }
-    }
+    while (*at != pd)
+        at = &(*at)->next;
+    *at = pd->next;
     ctx->refs--;
     free(pd);
 }
@@ -25,13 +23,11 @@ void emu_pd_free(struct emu_pd *pd)
 void emu_channel_free(struct emu_channel *ch)
 {
     struct emu_ctx *ctx = emu_ctx_of(ch->ibv.context);
+    struct emu_channel **at = &ctx->channels;
 
-    for (struct emu_channel **at = &ctx->channels; *at; at = &(*at)->next) {
-        if (*at == ch) {
-            *at = ch->next;
-            break;
-        }
-    }
+    while (*at != ch)
+        at = &(*at)->next;
+    *at = ch->next;
     ctx->refs--;
     close(ch->ibv.fd);
     free(ch);

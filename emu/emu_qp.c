@@ -63,7 +63,7 @@ struct emu_qp *emu_qp_new(struct emu_pd *pd, struct ibv_qp_init_attr *init)
     struct emu_qp *qp;
 
     errno = EINVAL;
-    if (!emu_qp_init_ok(init))
+    if (!emu_qp_init_ok(init) || init->send_cq->context != pd->ibv.context || init->recv_cq->context != pd->ibv.context)
         return NULL;
     errno = ENOMEM;
     qp = emu_qp_alloc(&init->cap);
