@@ -58,6 +58,7 @@ soak: ## the long tests
 lint: ## format, clang-tidy, cppcheck, shellcheck, licence lines, white space, man pages, forbidden words
 	@scripts/deps.sh lint
 	@CC=clang; export CC; $(call configure,$(BUILD)-lint)
+	@ninja -C $(BUILD)-lint --quiet build.ninja
 	@JOBS=$(JOBS) scripts/lint.sh $(BUILD)-lint
 
 asan: ## the test suite under AddressSanitizer (and leak check)
