@@ -20,6 +20,12 @@ void emu_pd_free(struct emu_pd *pd)
     free(pd);
 }
 
+static void emu_channel_dispose(struct emu_channel *ch)
+{
+    close(ch->ibv.fd);
+    free(ch);
+}
+
 void emu_channel_free(struct emu_channel *ch)
 {
     struct emu_ctx *ctx = emu_ctx_of(ch->ibv.context);
@@ -29,8 +35,7 @@ void emu_channel_free(struct emu_channel *ch)
         at = &(*at)->next;
     *at = ch->next;
     ctx->refs--;
-    close(ch->ibv.fd);
-    free(ch);
+    emu_channel_dispose(ch);
 }
 
 /** One object of this context that is in the table, or NULL. The table changes as objects go. */
@@ -64,10 +69,18 @@ void emu_ctx_teardown(struct emu_ctx *ctx)
         emu_mr_dereg(object);
     while (ctx->cqs)
         emu_cq_destroy(ctx->cqs);
-    while (ctx->channels)
-        emu_channel_free(ctx->channels);
-    while (ctx->pds)
-        emu_pd_free(ctx->pds);
+    while (ctx->channels) {
+        struct emu_channel *ch = ctx->channels;
+
+        ctx->channels = ch->next;
+        emu_channel_dispose(ch);
+    }
+    while (ctx->pds) {
+        struct emu_pd *pd = ctx->pds;
+
+        ctx->pds = pd->next;
+        free(pd);
+    }
     while (*at != ctx)
         at = &(*at)->next;
     *at = ctx->next;
