@@ -227,10 +227,34 @@ static int pe_ignores(void *arg, int pe)
     return rc;
 }
 
+static int pe_spends_for_ever(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+
+    while (pe != 2) /* never */
+        emu->charge(100);
+    return 0;
+}
+
+static int pe_meets_for_ever(void *arg, int pe)
+{
+    const struct emu_sim_api *emu = arg;
+
+    while (pe != 2)
+        emu->barrier();
+    return 0;
+}
+
 static void a_program_that_never_ends_is_left_behind(void **state)
 {
+    void *emu = (void *)(uintptr_t)fabric_emu();
+
     (void)state;
-    assert_int_equal(run_on("nodes=1", pe_ignores, (void *)(uintptr_t)fabric_emu(), EMU_SIM_COROUTINES, 0), -EDEADLK);
+    for (int v = EMU_SIM_COROUTINES; v <= EMU_SIM_THREADS; v++) {
+        assert_int_equal(run_on("nodes=1", pe_ignores, emu, (enum emu_sim_vehicle)v, 0), -EDEADLK);
+        assert_int_equal(run_on("nodes=1", pe_spends_for_ever, emu, (enum emu_sim_vehicle)v, 1000000), -ETIME);
+        assert_int_equal(run_on("nodes=2", pe_meets_for_ever, emu, (enum emu_sim_vehicle)v, 1000000), -ETIME);
+    }
 }
 
 static int pe_fails(void *arg, int pe)

@@ -364,6 +364,73 @@ static void atomics_of_an_earlier_life_are_forgotten(void **state)
     plain_run_gives(0, ONE, pe_old_atomic, 0);
 }
 
+/*
+ * An acknowledgement of life 1 arrives in life 2, 100 us after the switch, with a PSN that life 2 has not sent: it
+ * acknowledges nothing. Free calls, so that all of this fits between two latencies of 100 us.
+ */
+static int pe_old_ack(void *arg, int pe)
+{
+    struct plain_path path = plain_defaults();
+    uint64_t t;
+
+    (void)arg, (void)pe;
+    plain_pair(p, 4096, &path);
+    plain_emu()->wait(now()); /* what happened so far has been seen */
+    put(0, p[0].qp[0], 1, 8);
+    while (now() < 110000)
+        plain_emu()->wait(110000);
+    path.psn = 0x1000;
+    reset_both(&path);
+    t = now();
+    put(0, p[0].qp[0], 2, 8);
+    plain_done(&p[0], 2, IBV_WC_SUCCESS);
+    plain_check(now() - t >= 200000, "the WRITE of life 2 was acknowledged after %llu ns, expected two latencies",
+                (unsigned long long)(now() - t));
+    shut();
+    return 0;
+}
+
+static void answers_to_an_earlier_life_are_void(void **state)
+{
+    (void)state;
+    plain_run_gives(0, ONE ",cpu=off,latency=100us", pe_old_ack, 0);
+}
+
+/* ---- losses ---------------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Half of all packets are lost, no repeat is allowed, the timer takes 4 s. A gap that the responder reports (NAK, PSN sequence
+ * error) is to be repaired by a repeat, so it ends the request at once.
+ */
+static int pe_unforgiving(void *arg, int pe)
+{
+    struct plain_path path = plain_defaults();
+    int at_once = 0;
+    uint64_t t;
+
+    (void)arg, (void)pe;
+    path.timeout = 20, path.retry = 0;
+    for (int i = 0; i < 20; i++) {
+        int status;
+
+        plain_pair(p, MIB, &path);
+        t = now();
+        put(0, p[0].qp[0], 1, 64 << 10);
+        status = plain_wait(&p[0]);
+        plain_check(status == IBV_WC_SUCCESS || status == IBV_WC_RETRY_EXC_ERR, "a WRITE ended with status %d", status);
+        at_once += status == IBV_WC_RETRY_EXC_ERR && now() - t < 1000000;
+        shut();
+    }
+    plain_check(at_once > 0, "no gap of 20 messages ended its request before the timer");
+    return 0;
+}
+
+static void a_reported_gap_costs_a_repeat(void **state)
+{
+    (void)state;
+    plain_run_gives(0, ONE ",loss=0.5", pe_unforgiving, 3600000000000);
+}
+
 /* ---- PSNs ---------------------------------------------------------------------------------------------------------------------- */
 
 enum { ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ };
@@ -450,6 +517,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(more_reads_than_agreed_are_refused),
         cmocka_unit_test(timers_end_with_a_life),
         cmocka_unit_test(atomics_of_an_earlier_life_are_forgotten),
+        cmocka_unit_test(answers_to_an_earlier_life_are_void),
+        cmocka_unit_test(a_reported_gap_costs_a_repeat),
         cmocka_unit_test(no_more_psns_than_can_be_told_apart),
     };
 
