@@ -232,6 +232,7 @@ static int pe_waits_for_the_clock(void *arg, int pe)
         rc = ibv_poll_cq(p.cq, 1, &wc);
         plain_emu()->charge(10);
     }
+    plain_close(&p);
     return rc ? -ECANCELED : 0;
 }
 
