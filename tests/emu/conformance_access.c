@@ -209,8 +209,8 @@ static void refused_behind_reads(struct check *c, long defect)
 }
 
 /*
- * A region that its owner deregisters while requests use it: those that end well carried the right bytes, one ends with a Local
- * Protection Error, those behind it flush; or all were done before.
+ * A region that its owner deregisters while requests use it: those that end well carried the right bytes, one ends
+ * with a Local Protection Error, those behind it flush; or all were done before.
  */
 static void local_deregistered(struct check *c, long opcode)
 {
@@ -234,7 +234,7 @@ static void local_deregistered(struct check *c, long opcode)
         good += c->wc.status == IBV_WC_SUCCESS;
         expected = c->wc.status == IBV_WC_SUCCESS ? expected : IBV_WC_WR_FLUSH_ERR;
     }
-    /* All WRITEs carry the same bytes, so parts of further ones change nothing. A READ's buffer is undefined after an error. */
+    /* All WRITEs carry the same bytes, so a part of another changes nothing; after an error a READ's are undefined. */
     if (opcode == IBV_WR_RDMA_WRITE && good)
         pair_want(&p, B, 0, A, 0, BUFFER);
     else if (good == REQUESTS)

@@ -198,7 +198,7 @@ static uint64_t done_now(struct check *c, struct pair *p, uint64_t next)
     return next;
 }
 
-/* IBA 10.3.1, ibv_get_async_event(3): in SQD what was begun is finished, then the event comes, once; the rest waits for RTS. */
+/* IBA 10.3.1, ibv_get_async_event(3): in SQD what was begun is finished, then the event comes, once. */
 static void event_sq_drained(struct check *c, long rnr)
 {
     uint64_t count = rnr ? 1 : 16, done;

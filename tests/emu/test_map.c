@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_map.c - the table behind queue pair numbers and keys, against a plain list: whatever was put in and taken out, in
- * whatever order, the rest is found. Links emu_map.c alone.
+ * test_map.c - the table behind queue pair numbers and keys, against a plain list: whatever was put in and taken
+ * out, in whatever order, the rest is found. Links emu_map.c alone.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plain.h - plain verbs in virtual time, without libbraid: ports, connected queue pairs, requests. For tests of the emulator
- * itself. A failed check is noted and the program goes on, since cmocka's asserts would jump off a coroutine's stack.
- * Several PEs of one test share its static data: they are one process. Called by test_verbs*.c; next: the emulator.
+ * plain.h - plain verbs in virtual time, without libbraid: ports, connected queue pairs, requests. For tests of
+ * the emulator itself. A failed check is noted and the program goes on, since cmocka's asserts would jump off a
+ * coroutine's stack. Several PEs of one test share its static data: they are one process. Called by test_verbs*.c;
+ * next: the emulator.
  */
 #ifndef PLAIN_H
 #define PLAIN_H

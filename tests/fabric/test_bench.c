@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_bench.c - the traffic generators themselves: what they measure is only worth something if they keep their window, tell
- * wrong bytes from right ones, and pay for what they do. Mostly on a transport that does what it is told.
+ * test_bench.c - the traffic generators themselves: what they measure is only worth something if they keep their
+ * window, tell wrong bytes from right ones, and pay for what they do. Mostly on a transport that does what it is
+ * told.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -16,7 +17,7 @@
 #include "bench_int.h"
 #include "fabric.h"
 
-/* ---- a transport that is finished when progress says so ------------------------------------------------------------------ */
+/* ---- a transport that is finished when progress says so ---------------------------------------------------------- */
 
 enum { DEPTH = 256, SIZE = 64 };
 
@@ -177,7 +178,7 @@ static void the_window_is_kept_and_used(void **state)
     }
 }
 
-/* ---- what counts as wrong ----------------------------------------------------------------------------------------------------- */
+/* ---- what counts as wrong ---------------------------------------------------------------------------------------- */
 
 static void each_put_has_bytes_of_its_own(void **state)
 {
@@ -223,7 +224,7 @@ static void wrong_bytes_and_signals_are_counted(void **state)
     assert_true(errors_seen(9, -1) > 0); /* one signal too many */
 }
 
-/* ---- what it costs ------------------------------------------------------------------------------------------------------------- */
+/* ---- what it costs ----------------------------------------------------------------------------------------------- */
 
 static uint64_t puts_paid, signals_paid, passes_paid, completions_paid, rest_paid;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_verbs.c - queue pairs, completion queues and regions of the emulator by plain verbs in virtual time: what hardware
- * does, but no specification promises, so that the conformance list cannot ask for it.
+ * test_verbs.c - queue pairs, completion queues and regions of the emulator by plain verbs in virtual time: what
+ * hardware does, but no specification promises, so that the conformance list cannot ask for it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ static int put(struct ibv_qp *qp, uint64_t id, size_t len)
     return plain_post(&p[0], qp, &p[1], (struct plain_wr){.op = IBV_WR_RDMA_WRITE, .id = id, .len = len});
 }
 
-/* ---- regions that go away ----------------------------------------------------------------------------------------------- */
+/* ---- regions that go away ---------------------------------------------------------------------------------------- */
 
 /* 4 MiB take 170 us, deregistering the local region 30 us. */
 static int pe_local_gone(void *arg, int pe)
@@ -65,7 +65,7 @@ static void a_local_region_that_goes_ends_the_request(void **state)
     plain_run_gives(0, ONE, pe_local_gone, 0);
 }
 
-/* ---- completions --------------------------------------------------------------------------------------------------------- */
+/* ---- completions ------------------------------------------------------------------------------------------------- */
 
 /* Slots come back with what is polled, not with what is done. */
 static int pe_slots(void *arg, int pe)
@@ -193,7 +193,7 @@ static void a_failed_completion_promises_little(void **state)
     plain_run_gives(0, ONE, pe_failed_fields, 0);
 }
 
-/* ---- draining ------------------------------------------------------------------------------------------------------------- */
+/* ---- draining ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t drained_at;
 
@@ -253,7 +253,7 @@ static void drained_is_said_once_and_in_time(void **state)
     assert_true(drained_at > 0);
 }
 
-/* ---- what a PE leaves behind -------------------------------------------------------------------------------------------------- */
+/* ---- what a PE leaves behind ------------------------------------------------------------------------------------- */
 
 static int descriptors(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_verbs_time.c - virtual time as plain verbs programs feel it: what calls cost, when polls sleep, who is woken, and
- * what is a deadlock and what is not.
+ * test_verbs_time.c - virtual time as plain verbs programs feel it: what calls cost, when polls sleep, who is
+ * woken, and what is a deadlock and what is not.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static uint64_t now(void)
     return plain_emu()->now();
 }
 
-/* ---- what calls cost ------------------------------------------------------------------------------------------------ */
+/* ---- what calls cost --------------------------------------------------------------------------------------------- */
 
 /* 70 bytes at 25 bytes a ns: frames of 168 bytes (6.72 ns) and 86, two latencies, and not a nanosecond of CPU. */
 static int pe_free(void *arg, int pe)
@@ -98,7 +98,7 @@ static void every_call_costs_time(void **state)
     plain_run_gives(0, ONE, pe_costs, 0);
 }
 
-/* ---- polls -------------------------------------------------------------------------------------------------------------- */
+/* ---- polls ------------------------------------------------------------------------------------------------------- */
 
 /* The time from a WRITE to its completion; with look: whether a poll that looks at that very moment sees it. */
 static uint64_t answered(bool look)
@@ -269,7 +269,7 @@ static void a_deadline_is_that_of_its_own_wait(void **state)
     plain_run_gives(0, ONE, pe_sleeps_again, 0);
 }
 
-/* ---- two PEs -------------------------------------------------------------------------------------------------------------- */
+/* ---- two PEs ----------------------------------------------------------------------------------------------------- */
 
 static struct plain_port port[2];
 static uint64_t late; /* PE 1 starts to look so much later */
@@ -301,7 +301,7 @@ static unsigned char look(const unsigned char *at)
     return *(const volatile unsigned char *)at;
 }
 
-/* PE 1 polls a CQ, in which nothing will come, several times between two looks at its memory, into which PE 0 writes. */
+/* PE 1 polls a CQ, in which nothing will come, several times between two looks at what PE 0 writes. */
 static int pe_looks_rarely(void *arg, int pe)
 {
     struct ibv_wc wc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_verbs_wire.c - the wire and the transport by plain verbs in virtual time: rates, turns, who is heard, cables, what
- * an earlier life of a queue pair leaves behind.
+ * test_verbs_wire.c - the wire and the transport by plain verbs in virtual time: rates, turns, who is heard,
+ * cables, what an earlier life of a queue pair leaves behind.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static void put(int from, struct ibv_qp *qp, uint64_t id, size_t len)
                 0);
 }
 
-/* ---- rates and turns --------------------------------------------------------------------------------------------------- */
+/* ---- rates and turns --------------------------------------------------------------------------------------------- */
 
 /** A region of port 1 is read by port 0 on queue pairs of its own, and deregistered when the first bytes have come. */
 static void read_and_deregister(void)
@@ -206,7 +206,7 @@ static void the_trace_knows_time(void **state)
     assert_true(plain_trace() != first);
 }
 
-/* ---- who is heard --------------------------------------------------------------------------------------------------------- */
+/* ---- who is heard ------------------------------------------------------------------------------------------------ */
 
 /* A queue pair of a third port that claims to be connected to port 1's: not a byte, and no answer. */
 static int pe_stranger(void *arg, int pe)
@@ -292,7 +292,7 @@ static void more_reads_than_agreed_are_refused(void **state)
     plain_run_gives(0, ONE, pe_greedy, 0);
 }
 
-/* ---- earlier lives ----------------------------------------------------------------------------------------------------------- */
+/* ---- earlier lives ----------------------------------------------------------------------------------------------- */
 
 static bool reset_both(const struct plain_path *path)
 {
@@ -302,8 +302,8 @@ static bool reset_both(const struct plain_path *path)
 }
 
 /*
- * Life 1 waits 82 ms for a receiver, and is reset. Life 2 waits 328 ms, with one retry left: a timer of life 1 that fired in it
- * would spend that before there is a receive.
+ * Life 1 waits 82 ms for a receiver, and is reset. Life 2 waits 328 ms, with one retry left: a timer of life 1
+ * that fired in it would spend that before there is a receive.
  */
 static int pe_old_timer(void *arg, int pe)
 {
@@ -331,8 +331,8 @@ static void timers_end_with_a_life(void **state)
 }
 
 /*
- * In life 2 the requester is one PSN behind: to the responder its atomic is a repeated one, of which it knows nothing. What it
- * answered to that PSN in life 1 is no answer.
+ * In life 2 the requester is one PSN behind: to the responder its atomic is a repeated one, of which it knows
+ * nothing. What it answered to that PSN in life 1 is no answer.
  */
 static int pe_old_atomic(void *arg, int pe)
 {
@@ -396,11 +396,11 @@ static void answers_to_an_earlier_life_are_void(void **state)
     plain_run_gives(0, ONE ",cpu=off,latency=100us", pe_old_ack, 0);
 }
 
-/* ---- losses ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- losses ------------------------------------------------------------------------------------------------------ */
 
 /*
- * Half of all packets are lost, no repeat is allowed, the timer takes 4 s. A gap that the responder reports (NAK, PSN sequence
- * error) is to be repaired by a repeat, so it ends the request at once.
+ * Half of all packets are lost, no repeat is allowed, the timer takes 4 s. A gap that the responder reports (NAK,
+ * PSN sequence error) is to be repaired by a repeat, so it ends the request at once.
  */
 static int pe_unforgiving(void *arg, int pe)
 {
@@ -431,7 +431,7 @@ static void a_reported_gap_costs_a_repeat(void **state)
     plain_run_gives(0, ONE ",loss=0.5", pe_unforgiving, 3600000000000);
 }
 
-/* ---- PSNs ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- PSNs -------------------------------------------------------------------------------------------------------- */
 
 enum { ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ };
 
@@ -454,8 +454,8 @@ static bool post_many(struct ibv_mr *mr[2], unsigned char *big)
 {
     mr[0] = big ? ibv_reg_mr(p[0].pd, big, 1024 * MIB, ALL) : NULL;
     mr[1] = big ? ibv_reg_mr(p[1].pd, big, 1024 * MIB, ALL) : NULL;
-    if (!plain_check(mr[0] && mr[1], "no memory"))
-        return false;
+    if (!mr[0] || !mr[1])
+        return plain_check(false, "no memory");
     for (uint64_t i = 0; i < 3; i++)
         plain_post(&p[0], p[0].qp[0], &p[1],
                    (struct plain_wr){.op = IBV_WR_RDMA_READ,
