@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -193,6 +194,36 @@ static void a_failed_completion_promises_little(void **state)
     plain_run_gives(0, ONE, pe_failed_fields, 0);
 }
 
+/* ibv_get_cq_event(3): destroying a CQ waits until its events are acknowledged; nobody will do that here. */
+static int pe_does_not_acknowledge(void *arg, int pe)
+{
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *cq;
+    void *context;
+
+    (void)arg, (void)pe;
+    memset(p, 0, sizeof(p));
+    plain_open(&p[0], 0, 4096, 2);
+    plain_open(&p[1], 1, 4096, 2);
+    channel = ibv_create_comp_channel(p[0].ctx);
+    ibv_destroy_cq(p[0].cq);
+    p[0].cq = ibv_create_cq(p[0].ctx, 4, NULL, channel, 0);
+    plain_connect(&p[0], plain_qp(&p[0]), &p[1], plain_qp(&p[1]), NULL);
+    ibv_req_notify_cq(p[0].cq, 0);
+    put(p[0].qp[0], 1, 8);
+    plain_equal("ibv_get_cq_event", ibv_get_cq_event(channel, &cq, &context), 0);
+    plain_done(&p[0], 1, IBV_WC_SUCCESS);
+    shut();
+    return -ECANCELED;
+}
+
+static void a_cq_with_an_unacknowledged_event_stays(void **state)
+{
+    (void)state;
+    plain_run_gives(-EDEADLK, ONE, pe_does_not_acknowledge, 0);
+    assert_non_null(strstr(plain_why(), "sleeps in ibv_destroy_cq"));
+}
+
 /* ---- draining ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t drained_at;
@@ -244,6 +275,33 @@ static int pe_drains_after_rnr(void *arg, int pe)
     return 0;
 }
 
+/* A timer that is shorter than the way: the WRITE is repeated, and acknowledged several times after all is done. */
+static int pe_drains_with_repeats(void *arg, int pe)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+    struct plain_path path = plain_defaults();
+    struct ibv_async_event e;
+    uint64_t t = 0;
+
+    (void)arg, (void)pe;
+    path.timeout = 1; /* 8 us */
+    plain_pair(p, 4096, &path);
+    put(p[0].qp[0], 1, 8);
+    plain_equal("to SQD", ibv_modify_qp(p[0].qp[0], &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+    plain_equal("ibv_get_async_event", ibv_get_async_event(p[0].ctx, &e), 0);
+    ibv_ack_async_event(&e);
+    plain_done(&p[0], 1, IBV_WC_SUCCESS);
+    fcntl(p[0].ctx->async_fd, F_SETFL, O_NONBLOCK);
+    for (t = plain_emu()->now() + 200000; plain_emu()->now() < t;)
+        plain_emu()->wait(t);
+    plain_equal("a second event", ibv_get_async_event(p[0].ctx, &e), -1);
+    plain_equal("to RTS", plain_move(p[0].qp[0], IBV_QPS_RTS), 0);
+    plain_equal("to SQD, no event asked for", plain_move(p[0].qp[0], IBV_QPS_SQD), 0);
+    plain_equal("an event nobody asked for", ibv_get_async_event(p[0].ctx, &e), -1);
+    shut();
+    return 0;
+}
+
 static void drained_is_said_once_and_in_time(void **state)
 {
     (void)state;
@@ -251,6 +309,8 @@ static void drained_is_said_once_and_in_time(void **state)
     drained_at = 0;
     plain_run_gives(-EDEADLK, ONE, pe_drains_after_rnr, 0);
     assert_true(drained_at > 0);
+    plain_run_gives(0, ONE ",cpu=off,latency=20us", pe_drains_with_repeats, 0);
+    assert_true(plain_counters(0).wire_tx > 3 * (82 + 16 + 8)); /* there were repeats */
 }
 
 /* ---- what a PE leaves behind ------------------------------------------------------------------------------------- */
@@ -343,6 +403,7 @@ int main(void)
         cmocka_unit_test(a_destroyed_queue_pair_takes_its_completions_along),
         cmocka_unit_test(a_cq_that_has_overrun_is_dead),
         cmocka_unit_test(a_failed_completion_promises_little),
+        cmocka_unit_test(a_cq_with_an_unacknowledged_event_stays),
         cmocka_unit_test(drained_is_said_once_and_in_time),
         cmocka_unit_test(nothing_open_outlives_a_run),
         cmocka_unit_test(nobody_writes_to_a_pe_that_has_returned),
