@@ -51,6 +51,7 @@ struct emu_owner {
     int index;
     int host;
     uint64_t changes;      /* grows with whatever the owner could notice; an empty poll compares it */
+    unsigned grace;        /* empty polls that still return at once: a last look before a deadlock is declared */
     const char *last_call; /* for explanations */
 };
 

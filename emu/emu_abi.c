@@ -148,12 +148,13 @@ EMU_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, vo
     struct emu_fabric *f = emu_fabric_of(context);
     struct emu_cq *cq;
 
+    if (emu_enter(f, EMU_COST_OBJECT, "ibv_create_cq"))
+        return NULL;
     if (comp_vector < 0 || comp_vector >= context->num_comp_vectors) {
+        emu_leave(f, 0);
         errno = EINVAL;
         return NULL;
     }
-    if (emu_enter(f, EMU_COST_OBJECT, "ibv_create_cq"))
-        return NULL;
     cq = emu_cq_new(emu_ctx_of(context), cqe, cq_context, channel);
     emu_leave(f, 0);
     return cq ? &cq->ibv : NULL;
@@ -278,7 +279,9 @@ static int emu_abi_idle(struct emu_fabric *f, struct emu_cq *cq)
 {
     struct emu_owner *self = emu_self();
 
-    if (cq->polled_empty && cq->seen == self->changes && f->clock->sleep(f, UINT64_MAX))
+    if (self->grace)
+        self->grace--;
+    else if (cq->polled_empty && cq->seen == self->changes && f->clock->sleep(f, UINT64_MAX))
         return -1;
     cq->polled_empty = true;
     cq->seen = self->changes;

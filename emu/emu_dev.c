@@ -90,10 +90,10 @@ static int emu_dev_query_port(struct ibv_context *context, uint8_t port_num, str
                  {25000000000u, 32}, {50000000000u, 64}, {100000000000u, 128}, {200000000000u, 0}};
     int k = 0;
 
-    if (port_num != 1)
-        return EINVAL;
     if (emu_enter(f, EMU_COST_QUERY, "ibv_query_port"))
         return ENOTSUP;
+    if (port_num != 1)
+        return emu_leave(f, EINVAL);
     a.state = p->up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     a.phys_state = p->up ? 5 : 3; /* LinkUp, Disabled */
     a.active_mtu = (enum ibv_mtu)(__builtin_ctz((unsigned)f->spec.mtu) - 7);
@@ -150,12 +150,12 @@ EMU_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int 
 {
     struct emu_fabric *f = emu_fabric_of(context);
 
-    if (port_num != 1 || index != 0) {
-        errno = EINVAL;
-        return -1;
-    }
     if (emu_enter(f, EMU_COST_QUERY, "ibv_query_gid"))
         return -1;
+    if (port_num != 1 || index != 0) {
+        errno = EINVAL;
+        return emu_leave(f, -1);
+    }
     *gid = emu_ctx_of(context)->dev->port.gid;
     return emu_leave(f, 0);
 }
@@ -178,12 +178,12 @@ EMU_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int
 {
     struct emu_fabric *f = emu_fabric_of(context);
 
-    if (port_num != 1 || index != 0) {
-        errno = EINVAL;
-        return -1;
-    }
     if (emu_enter(f, EMU_COST_QUERY, "ibv_query_pkey"))
         return -1;
+    if (port_num != 1 || index != 0) {
+        errno = EINVAL;
+        return emu_leave(f, -1);
+    }
     *pkey = htobe16(0xffff);
     return emu_leave(f, 0);
 }

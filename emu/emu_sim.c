@@ -17,6 +17,8 @@
 enum { EMU_SIM_PATIENCE = 1000000 };
 /* Calls in a row that do not move time, as with cpu=off or deadlines in the past, before the run is given up. */
 enum { EMU_SIM_STILL = 20000000 };
+/* Empty polls that a program may make for each look at its memory, at the last look before a deadlock is declared. */
+enum { EMU_SIM_GRACE = 256 };
 #define EMU_SIM_LIMIT 100000000000u
 
 static _Thread_local struct emu_pe *emu_sim_current;
@@ -257,8 +259,10 @@ static int emu_sim_last_look(struct emu_sim *s)
         return -EDEADLK;
     s->looked = true;
     for (int i = 0; i < s->n_pes; i++) {
-        if (s->pe[i].state == EMU_PE_SLEEPING && s->pe[i].in_verbs)
-            emu_sim_wake(&s->pe[i]);
+        if (s->pe[i].state != EMU_PE_SLEEPING || !s->pe[i].in_verbs)
+            continue;
+        s->pe[i].owner.grace = EMU_SIM_GRACE; /* it may poll many times between two looks at its memory */
+        emu_sim_wake(&s->pe[i]);
     }
     return 0;
 }
@@ -369,7 +373,8 @@ static int emu_sim_build(struct emu_sim *s)
         return -ENOMEM;
     for (int i = 0; i < s->n_pes; i++) {
         s->pe[i].sim = s;
-        s->pe[i].owner = (struct emu_owner){&s->fabric, i, i / s->fabric.spec.gpus, 0, "nothing yet"};
+        s->pe[i].owner = (struct emu_owner){
+            .fabric = &s->fabric, .index = i, .host = i / s->fabric.spec.gpus, .last_call = "nothing yet"};
     }
     return 0;
 }

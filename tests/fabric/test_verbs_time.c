@@ -330,7 +330,7 @@ static int pe_looks_rarely(void *arg, int pe)
 static void polls_between_looks_are_no_deadlock(void **state)
 {
     (void)state;
-    for (polls = 1; polls <= 2; polls++) {
+    for (polls = 1; polls <= 4; polls++) {
         for (late = 2400; late < 2700; late++) {
             int rc = plain_run(TWO_PES, pe_looks_rarely, 0);
 
