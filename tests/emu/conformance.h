@@ -102,7 +102,7 @@ extern const struct conformance_check conformance_mixed_checks[];
 /** A check that is known to end otherwise on one fabric, and what the specification says. */
 struct conformance_known {
     const char *fabric, *name, *reason;
-    bool skip; /**< not even tried: it harms the fabric */
+    bool skip; /**< not even tried: it harms the fabric, or ends now this way, now that */
 };
 
 /** The known deviation of a check on a fabric, or NULL. */
