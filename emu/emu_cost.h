@@ -11,7 +11,7 @@
 enum emu_cost {
     EMU_COST_POST_SEND, /* first request of a list */
     EMU_COST_POST_NEXT, /* each further one */
-    EMU_COST_POST_RECV, /* first */
+    EMU_COST_POST_RECV, /* a list */
     EMU_COST_POLL_EMPTY,
     EMU_COST_POLL_HIT, /* a poll that finds something */
     EMU_COST_POLL_CQE, /* and each completion it takes */

@@ -82,13 +82,13 @@ struct emu_mr *emu_mr_reg(struct emu_pd *pd, void *addr, size_t len, uint64_t lo
     struct emu_mr *mr;
 
     errno = EINVAL;
-    /* Remote write and atomic need local write (ibv_reg_mr(3)). */
     /* Linux (ib_uverbs_reg_mr) wants address and IOVA at the same place within a page. */
     if ((((uintptr_t)addr ^ local) & 4095) != 0)
         return NULL;
     if ((access & ~EMU_ACCESS_KNOWN) || len == 0 || local + len < local || remote + len < remote ||
         (uintptr_t)addr + len < (uintptr_t)addr)
         return NULL;
+    /* Remote write and atomic need local write (ibv_reg_mr(3)). */
     if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) && !(access & IBV_ACCESS_LOCAL_WRITE))
         return NULL;
     if (!emu_mr_mapped(addr, len)) {

@@ -67,8 +67,9 @@ struct emu_sim_api {
     const char *(*fabric)(const struct emu_sim *sim);
     /**
      * Runs fn as each PE until all have returned; once per sim. Returns 0; the first PE's failure; -EDEADLK where every PE
-     * that has not returned sleeps, none has failed, and nothing is on its way; -ETIME past the limit. why then says who
-     * waits for what, and polls return -1 and wait() -ECANCELED from there on, so that the programs can end.
+     * that has not returned sleeps, none has failed, and nothing is on its way; -ETIME past the limit, or where calls go on
+     * and on without moving time. why then says who waits for what, and polls return -1 and wait() -ECANCELED from there
+     * on, so that the programs can end.
      */
     int (*run)(struct emu_sim *sim, emu_sim_main_fn fn, void *arg, char *why, size_t why_len);
     /** Counters of the i-th port of the cluster; -ENOENT past the last. */

@@ -195,25 +195,10 @@ struct api_peer *api_peer(struct braid_channel *ch, int pe);
 
 /* ---- api_put.c --------------------------------------------------------------------------------------------------- */
 
-/** Bytes on both sides of an op and its kind, as checked. */
-struct api_transfer {
-    struct api_peer *peer;
-    enum rail_kind kind;
-    uint64_t remote_addr;
-    const struct braid_key *key;
-    uint64_t local_addr; /**< as the lkeys name it */
-    struct braid_mem *mem;
-    uint64_t len;
-    struct braid_done *done;
-};
-
-/** Checks everything about a put or get that can be wrong before anything is posted. 0 and a transfer, or as
- *  braid_put(). */
-int api_transfer_check(struct braid_channel *ch, int pe, const struct braid_remote *remote,
-                       const struct braid_local *local, uint64_t len, struct api_transfer *out);
-
-/** Cuts and posts a transfer of the medium or large class. As braid_put(); -EAGAIN leaves nothing posted. */
-int api_transfer_post(const struct api_transfer *transfer);
+/** A put or get from its arguments on: checks all that can be wrong before anything is posted, then posts it or hands it
+ *  to the order of word ops. As braid_put(); -EAGAIN leaves nothing posted. */
+int api_transfer_submit(struct braid_channel *ch, int pe, enum rail_kind kind, const struct braid_remote *remote,
+                        const struct braid_local *local, uint64_t len, struct braid_done *done);
 
 /** Takes an op, not yet counted. NULL where all are in use. */
 struct api_op *api_op_take(struct api_peer *peer, struct braid_mem *mem, struct braid_done *done, uint32_t pieces);

@@ -15,6 +15,18 @@ static void api_mem_use(struct braid_mem *mem, unsigned channel, int by)
     __atomic_store_n(&mem->users[channel], users, __ATOMIC_RELEASE);
 }
 
+/** Bytes on both sides of an op and its kind, as checked. */
+struct api_transfer {
+    struct api_peer *peer;
+    enum rail_kind kind;
+    uint64_t remote_addr;
+    const struct braid_key *key;
+    uint64_t local_addr; /**< as the lkeys name it */
+    struct braid_mem *mem;
+    uint64_t len;
+    struct braid_done *done;
+};
+
 struct api_op *api_op_take(struct api_peer *peer, struct braid_mem *mem, struct braid_done *done, uint32_t pieces)
 {
     struct braid_channel *ch = peer->channel;
@@ -74,8 +86,8 @@ static int api_local_check(struct braid_channel *ch, const struct braid_local *l
     return 0;
 }
 
-int api_transfer_check(struct braid_channel *ch, int pe, const struct braid_remote *remote,
-                       const struct braid_local *local, uint64_t len, struct api_transfer *out)
+static int api_transfer_check(struct braid_channel *ch, int pe, const struct braid_remote *remote,
+                              const struct braid_local *local, uint64_t len, struct api_transfer *out)
 {
     struct rail_wire_view view;
     struct api_peer *peer = ch ? api_peer(ch, pe) : NULL;
@@ -176,7 +188,7 @@ static int api_plan_transfer(const struct api_transfer *t, struct plan_stripe *p
     return plan_stripe(&in, plan);
 }
 
-int api_transfer_post(const struct api_transfer *t)
+static int api_transfer_post(const struct api_transfer *t)
 {
     struct api_peer *peer = t->peer;
     struct braid_channel *ch = peer->channel;
@@ -224,11 +236,11 @@ static int api_put_word(const struct api_transfer *t)
     return api_order_submit(peer, &request, t->mem, t->done);
 }
 
-int braid_put(struct braid_channel *ch, int pe, struct braid_remote dst, struct braid_local src, size_t len,
-              struct braid_done *done)
+int api_transfer_submit(struct braid_channel *ch, int pe, enum rail_kind kind, const struct braid_remote *remote,
+                        const struct braid_local *local, uint64_t len, struct braid_done *done)
 {
-    struct api_transfer t = {.kind = RAIL_KIND_WRITE, .done = done};
-    int rc = api_transfer_check(ch, pe, &dst, &src, len, &t);
+    struct api_transfer t = {.kind = kind, .done = done};
+    int rc = api_transfer_check(ch, pe, remote, local, len, &t);
     if (rc)
         return rc;
     if (len == 0) {
@@ -236,7 +248,14 @@ int braid_put(struct braid_channel *ch, int pe, struct braid_remote dst, struct 
             done->ok++;
         return 0;
     }
-    if (plan_stripe_class(len, ch->braid->options.stripe_min) == PLAN_CLASS_WORD)
+    /* A get is outside every order, so it is never a word op. */
+    if (kind == RAIL_KIND_WRITE && plan_stripe_class(len, ch->braid->options.stripe_min) == PLAN_CLASS_WORD)
         return api_put_word(&t);
     return api_transfer_post(&t);
+}
+
+int braid_put(struct braid_channel *ch, int pe, struct braid_remote dst, struct braid_local src, size_t len,
+              struct braid_done *done)
+{
+    return api_transfer_submit(ch, pe, RAIL_KIND_WRITE, &dst, &src, len, done);
 }
