@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emu_spec.c - reads and prints the FABRIC SPEC. Text from users: every word is checked, nothing is guessed.
- * Called by emu_sim.c; next: emu_fabric.c builds what it says.
+ * emu_spec.c - reads the FABRIC SPEC. Text from users: every word is checked, nothing is guessed.
+ * Called by emu_sim.c; next: emu_fabric.c builds what it says; emu_spec_print.c is the way back.
  */
 #include "emu_spec.h"
 
@@ -215,34 +215,82 @@ static int emu_spec_mtu(const struct emu_spec_at *at, const char *word, struct e
     return rc;
 }
 
+static int emu_spec_cpu(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    if (strcmp(word, "on") != 0 && strcmp(word, "off") != 0)
+        return emu_spec_fail(at, "cpu: seen \"%s\", expected on or off", word);
+    s->cpu = strcmp(word, "on") == 0;
+    return 0;
+}
+
+static int emu_spec_nodes(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    return emu_spec_int(at, "nodes", word, 1, EMU_SPEC_NODES, &s->nodes);
+}
+
+static int emu_spec_gpus(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    return emu_spec_int(at, "gpus", word, 1, EMU_SPEC_GPUS, &s->gpus);
+}
+
+static int emu_spec_ports(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    return emu_spec_int(at, "ports", word, 1, EMU_SPEC_PORTS, &s->ports);
+}
+
+static int emu_spec_latency(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    return emu_spec_time(at, "latency", word, &s->latency_ns);
+}
+
+static int emu_spec_jitter(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    return emu_spec_time(at, "jitter", word, &s->jitter_ns);
+}
+
+static int emu_spec_loss(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    return emu_spec_number(at, "loss", word, emu_spec_no_units, 0, 1, &s->loss);
+}
+
+/** A key and what reads its value. */
+struct emu_spec_row {
+    const char *key;
+    int (*read)(const struct emu_spec_at *at, const char *word, struct emu_spec *s);
+};
+
+static const struct emu_spec_row emu_spec_rows[] = {
+    {"nodes", emu_spec_nodes},     {"gpus", emu_spec_gpus},     {"ports", emu_spec_ports}, {"rate", emu_spec_rates},
+    {"latency", emu_spec_latency}, {"jitter", emu_spec_jitter}, {"loss", emu_spec_loss},   {"mtu", emu_spec_mtu},
+    {"cpu", emu_spec_cpu},         {"at", emu_spec_timed},
+};
+
+enum { EMU_SPEC_ROWS = sizeof(emu_spec_rows) / sizeof(emu_spec_rows[0]) };
+
+/** No such key: names all there are. */
+static int emu_spec_unknown(const struct emu_spec_at *at, const char *key)
+{
+    char known[256] = "";
+
+    for (size_t i = 0; i < EMU_SPEC_ROWS; i++) {
+        size_t used = strlen(known);
+
+        snprintf(known + used, sizeof(known) - used, "%s%s",
+                 i == 0                  ? ""
+                 : i + 1 < EMU_SPEC_ROWS ? ", "
+                                         : " or ",
+                 emu_spec_rows[i].key);
+    }
+    return emu_spec_fail(at, "seen \"%s\", expected %s", key, known);
+}
+
 static int emu_spec_key(const struct emu_spec_at *at, const char *key, const char *word, struct emu_spec *s)
 {
-    if (strcmp(key, "nodes") == 0)
-        return emu_spec_int(at, key, word, 1, EMU_SPEC_NODES, &s->nodes);
-    if (strcmp(key, "gpus") == 0)
-        return emu_spec_int(at, key, word, 1, EMU_SPEC_GPUS, &s->gpus);
-    if (strcmp(key, "ports") == 0)
-        return emu_spec_int(at, key, word, 1, EMU_SPEC_PORTS, &s->ports);
-    if (strcmp(key, "rate") == 0)
-        return emu_spec_rates(at, word, s);
-    if (strcmp(key, "latency") == 0)
-        return emu_spec_time(at, key, word, &s->latency_ns);
-    if (strcmp(key, "jitter") == 0)
-        return emu_spec_time(at, key, word, &s->jitter_ns);
-    if (strcmp(key, "loss") == 0)
-        return emu_spec_number(at, key, word, emu_spec_no_units, 0, 1, &s->loss);
-    if (strcmp(key, "mtu") == 0)
-        return emu_spec_mtu(at, word, s);
-    if (strcmp(key, "at") == 0)
-        return emu_spec_timed(at, word, s);
-    if (strcmp(key, "cpu") == 0) {
-        if (strcmp(word, "on") != 0 && strcmp(word, "off") != 0)
-            return emu_spec_fail(at, "cpu: seen \"%s\", expected on or off", word);
-        s->cpu = strcmp(word, "on") == 0;
-        return 0;
+    for (size_t i = 0; i < EMU_SPEC_ROWS; i++) {
+        if (strcmp(key, emu_spec_rows[i].key) == 0)
+            return emu_spec_rows[i].read(at, word, s);
     }
-    return emu_spec_fail(at, "seen \"%s\", expected nodes, gpus, ports, rate, latency, jitter, loss, mtu, cpu or at",
-                         key);
+    return emu_spec_unknown(at, key);
 }
 
 /** Relations between keys, once all are known. */
@@ -338,74 +386,4 @@ int emu_spec_parse(const char *text, struct emu_spec *out, char *why, size_t why
     if (rc == 0)
         *out = s;
     return rc;
-}
-
-/** The shortest text that reads back as the same number. */
-static void emu_spec_print_double(FILE *f, double v)
-{
-    char text[40];
-
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, v);
-        if (strtod(text, NULL) == v)
-            break;
-    }
-    fputs(text, f);
-}
-
-static void emu_spec_print_rate(FILE *f, uint64_t bits)
-{
-    if (bits % 1000000000u == 0)
-        fprintf(f, "%lluG", (unsigned long long)(bits / 1000000000u));
-    else
-        fprintf(f, "%llu", (unsigned long long)bits);
-}
-
-/** Rates of a GPU's ports; those at the end that repeat the one before are left out, as parsing fills them in. */
-static void emu_spec_print_rates(FILE *f, const struct emu_spec *s)
-{
-    int n = s->n_rates;
-
-    while (n > 1 && s->rate_bits[n - 1] == s->rate_bits[n - 2])
-        n--;
-    for (int i = 0; i < n; i++) {
-        fputs(i ? ":" : ",rate=", f);
-        emu_spec_print_rate(f, s->rate_bits[i]);
-    }
-}
-
-static void emu_spec_print_change(FILE *f, const struct emu_change *c)
-{
-    static const char *const names[] = {"down", "up", "slow", "loss", "delay"};
-
-    fprintf(f, ",at=%lluns:%s:h%d/mlx5_%d:1", (unsigned long long)c->at_ns, names[c->kind], c->host, c->dev);
-    if (c->kind < EMU_CHANGE_SLOW)
-        return;
-    fputc(':', f);
-    emu_spec_print_double(f, c->value);
-    if (c->kind == EMU_CHANGE_DELAY)
-        fputs("ns", f);
-}
-
-char *emu_spec_print(const struct emu_spec *s)
-{
-    char *text = NULL;
-    size_t len = 0;
-    FILE *f = open_memstream(&text, &len);
-
-    if (!f)
-        return NULL;
-    fprintf(f, "nodes=%d,gpus=%d,ports=%d", s->nodes, s->gpus, s->ports);
-    emu_spec_print_rates(f, s);
-    fprintf(f, ",latency=%lluns,jitter=%lluns,loss=", (unsigned long long)s->latency_ns,
-            (unsigned long long)s->jitter_ns);
-    emu_spec_print_double(f, s->loss);
-    fprintf(f, ",mtu=%d,cpu=%s", s->mtu, s->cpu ? "on" : "off");
-    for (int i = 0; i < s->n_changes; i++)
-        emu_spec_print_change(f, &s->change[i]);
-    if (fclose(f) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
 }

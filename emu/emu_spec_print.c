@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_spec_print.c - prints a FABRIC SPEC with every key, so that reading it gives the same again. Knows no defaults.
+ * Called by emu_fabric.c; next: nothing, emu_spec.c is the way back.
+ */
+#include "emu_spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/** The shortest text that reads back as the same number. */
+static void emu_spec_print_double(FILE *f, double v)
+{
+    char text[40];
+
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, v);
+        if (strtod(text, NULL) == v)
+            break;
+    }
+    fputs(text, f);
+}
+
+static void emu_spec_print_rate(FILE *f, uint64_t bits)
+{
+    if (bits % 1000000000u == 0)
+        fprintf(f, "%lluG", (unsigned long long)(bits / 1000000000u));
+    else
+        fprintf(f, "%llu", (unsigned long long)bits);
+}
+
+/** Rates of a GPU's ports; those at the end that repeat the one before are left out, as parsing fills them in. */
+static void emu_spec_print_rates(FILE *f, const struct emu_spec *s)
+{
+    int n = s->n_rates;
+
+    while (n > 1 && s->rate_bits[n - 1] == s->rate_bits[n - 2])
+        n--;
+    for (int i = 0; i < n; i++) {
+        fputs(i ? ":" : ",rate=", f);
+        emu_spec_print_rate(f, s->rate_bits[i]);
+    }
+}
+
+static void emu_spec_print_change(FILE *f, const struct emu_change *c)
+{
+    static const char *const names[] = {"down", "up", "slow", "loss", "delay"};
+
+    fprintf(f, ",at=%lluns:%s:h%d/mlx5_%d:1", (unsigned long long)c->at_ns, names[c->kind], c->host, c->dev);
+    if (c->kind < EMU_CHANGE_SLOW)
+        return;
+    fputc(':', f);
+    emu_spec_print_double(f, c->value);
+    if (c->kind == EMU_CHANGE_DELAY)
+        fputs("ns", f);
+}
+
+char *emu_spec_print(const struct emu_spec *s)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+
+    if (!f)
+        return NULL;
+    fprintf(f, "nodes=%d,gpus=%d,ports=%d", s->nodes, s->gpus, s->ports);
+    emu_spec_print_rates(f, s);
+    fprintf(f, ",latency=%lluns,jitter=%lluns,loss=", (unsigned long long)s->latency_ns,
+            (unsigned long long)s->jitter_ns);
+    emu_spec_print_double(f, s->loss);
+    fprintf(f, ",mtu=%d,cpu=%s", s->mtu, s->cpu ? "on" : "off");
+    for (int i = 0; i < s->n_changes; i++)
+        emu_spec_print_change(f, &s->change[i]);
+    if (fclose(f) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
