@@ -125,23 +125,47 @@ void emu_pkt_free(struct emu_fabric *f, struct emu_pkt *p);
 /** Frees every packet, those on their way too, at the end of the fabric's life. */
 void emu_pkt_drain(struct emu_fabric *f);
 
+/** Payload that counts as such: what the caller moves, not headers or acknowledgements. */
+static inline uint32_t emu_pkt_payload(const struct emu_pkt *p)
+{
+    return p->op == EMU_OP_ATOMIC_RESPONSE ? 0 : p->payload.len;
+}
+
+struct emu_pkt_list {
+    struct emu_pkt *head, *last; /* last counts while there is a head */
+};
+
+struct emu_port_list {
+    struct emu_port *head, *last; /* likewise */
+};
+
 /* ---- fabric -------------------------------------------------------------------------------------------------- */
 
 /** One port and its side of the wire. Devices have one port each, as cards with a function per port do. */
 struct emu_port {
     struct emu_dev *dev;
     int index; /* in the fabric */
+    int plane;
     union ibv_gid gid;
     uint64_t rate_bits; /* line rate */
     double slow;        /* 1, or the fraction of the rate that is left */
     double loss;
     uint64_t delay_ns; /* added one way */
     bool up;
+    bool stalled; /* its receiver takes nothing */
     /* transmit: acknowledgements first, then the QPs round robin, a packet each */
     bool tx_busy;
     struct emu_pkt *ctl_head, **ctl_tail;
     struct emu_qp *ready_head, *ready_tail;
-    uint64_t rx_free;       /* when the last accepted packet is in */
+    /* receive: those that wait in the switch, the first being taken */
+    struct emu_pkt_list rx;
+    uint64_t rx_free; /* when the last packet it has begun to take is in */
+    uint64_t rx_gen;  /* events of a service that was broken off are void */
+    uint64_t rx_bytes, rx_peak, dropped;
+    /* as a sender whose packets found no room: paused while any is held */
+    struct emu_pkt_list held;
+    struct emu_port *paused_next;
+    uint64_t pauses, paused_ns, paused_at;
     uint64_t *last_arrival; /* per destination port: packets of one path stay in order */
     uint64_t tx_payload, rx_payload, wire_tx, wire_rx, lost;
 };
@@ -151,12 +175,19 @@ struct emu_dev {
     struct ibv_device ibv;
     void *behind;
     struct emu_fabric *fabric;
+    bool exists; /* false: the SPEC leaves it out; nobody sees or reaches it */
     int host, gpu;
     uint64_t guid;
     struct emu_port port;
     struct emu_map qps; /* QPN -> struct emu_qp */
     struct emu_map mrs; /* key -> struct emu_mr */
     struct emu_ctx *ctxs;
+};
+
+/** The switch of one plane: a buffer that its ports share, and the ports it has paused, who waits longest in front. */
+struct emu_switch {
+    uint64_t used, peak; /* bytes */
+    struct emu_port_list paused;
 };
 
 struct emu_fabric {
@@ -166,6 +197,7 @@ struct emu_fabric {
     struct emu_rng rng;
     struct emu_dev *devs; /* host-major, then GPU, then port */
     int n_devs, per_host;
+    struct emu_switch plane[EMU_SPEC_PORTS];
     struct emu_pkt *free_small, *free_large, *made;
     uint64_t trace;
     unsigned lock_depth;
@@ -179,7 +211,7 @@ void emu_fabric_fini(struct emu_fabric *f);
 struct emu_port *emu_fabric_find_gid(struct emu_fabric *f, const union ibv_gid *gid);
 /** Carries out "port h0/mlx5_0:1 down"; -EINVAL with a reason. */
 int emu_fabric_ctl(struct emu_fabric *f, const char *command, char *why, size_t why_len);
-/** Applies one change to a port (what: down, up, slow, loss, delay) and raises its events. */
+/** Applies one change to a port and raises its events. */
 void emu_fabric_apply(struct emu_fabric *f, const struct emu_change *c);
 /** Tears down what an owner (NULL: everybody) has left open, as a kernel does when a process ends. */
 void emu_fabric_abandon(struct emu_fabric *f, const struct emu_owner *owner);
@@ -187,6 +219,15 @@ void emu_fabric_abandon(struct emu_fabric *f, const struct emu_owner *owner);
 void emu_fabric_explain(struct emu_fabric *f, FILE *to);
 /** Schedules the spec's timed changes. */
 void emu_fabric_schedule(struct emu_fabric *f);
+
+/* ---- topology ------------------------------------------------------------------------------------------------ */
+
+/** The plane of a host's device mlx5_DEV. */
+int emu_topo_plane(const struct emu_spec *s, int dev);
+/** The ports that are a PE's own, in the order of their devices; returns how many. */
+int emu_topo_ports(const struct emu_fabric *f, int pe, struct emu_port *out[EMU_SPEC_PORTS]);
+/** Payload bytes a second of a port whose packets are all full. */
+double emu_topo_payload_rate(const struct emu_fabric *f, const struct emu_port *p);
 
 /* ---- link ---------------------------------------------------------------------------------------------------- */
 
@@ -196,6 +237,15 @@ void emu_link_kick(struct emu_qp *qp);
 void emu_link_forget(struct emu_qp *qp);
 /** Sends a small packet (ACK, NAK) ahead of data. Takes ownership. */
 void emu_link_send_ctl(struct emu_port *port, struct emu_pkt *p);
+/** The port may send again after a pause. */
+void emu_link_resume(struct emu_port *port);
+/** How long so many bytes take on a port's side of the wire, ns. */
+uint64_t emu_link_time(const struct emu_port *p, uint32_t wire_bytes);
+
+/** Event: a packet's last bit is at the switch. Takes ownership. */
+void emu_switch_arrive(void *pkt, uint64_t arg);
+/** The port went up or down, or began or ceased to stall. Packets that wait for a port that is down are lost. */
+void emu_switch_changed(struct emu_port *port);
 
 /* ---- contexts and events --------------------------------------------------------------------------------------- */
 

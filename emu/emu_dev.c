@@ -45,6 +45,7 @@ EMU_EXPORT struct ibv_device **ibv_get_device_list(int *num)
     struct emu_owner *self = emu_self();
     struct ibv_device **list;
     struct emu_fabric *f;
+    int n = 0;
 
     if (num)
         *num = 0;
@@ -55,10 +56,14 @@ EMU_EXPORT struct ibv_device **ibv_get_device_list(int *num)
     f = self->fabric;
     emu_enter(f, EMU_COST_QUERY, "ibv_get_device_list");
     list = calloc((size_t)f->per_host + 1, sizeof(*list));
-    for (int i = 0; list && i < f->per_host; i++)
-        list[i] = &f->devs[self->host * f->per_host + i].ibv;
-    if (list && num)
-        *num = f->per_host;
+    for (int i = 0; list && i < f->per_host; i++) {
+        struct emu_dev *d = &f->devs[self->host * f->per_host + i];
+
+        if (d->exists)
+            list[n++] = &d->ibv;
+    }
+    if (num)
+        *num = n;
     emu_leave(f, 0);
     return list;
 }

@@ -39,6 +39,7 @@ static int emu_fabric_port(struct emu_fabric *f, struct emu_dev *d, int index, i
 
     p->dev = d;
     p->index = index;
+    p->plane = emu_topo_plane(&f->spec, n);
     p->rate_bits = f->spec.rate_bits[n % f->spec.ports];
     p->slow = 1;
     p->loss = f->spec.loss;
@@ -64,6 +65,7 @@ int emu_fabric_init(struct emu_fabric *f)
 
         d->fabric = f;
         d->host = i / f->per_host;
+        d->exists = emu_spec_has(&f->spec, &(struct emu_place){d->host, n});
         d->gpu = n / f->spec.ports;
         d->guid = 0x0200000000000000u | ((uint64_t)d->host << 16) | (uint64_t)n;
         emu_fabric_name(d, n);
@@ -96,7 +98,7 @@ void emu_fabric_fini(struct emu_fabric *f)
 struct emu_port *emu_fabric_find_gid(struct emu_fabric *f, const union ibv_gid *gid)
 {
     for (int i = 0; i < f->n_devs; i++) {
-        if (memcmp(gid, &f->devs[i].port.gid, sizeof(*gid)) == 0)
+        if (f->devs[i].exists && memcmp(gid, &f->devs[i].port.gid, sizeof(*gid)) == 0)
             return &f->devs[i].port;
     }
     return NULL;
@@ -104,8 +106,8 @@ struct emu_port *emu_fabric_find_gid(struct emu_fabric *f, const union ibv_gid *
 
 void emu_fabric_apply(struct emu_fabric *f, const struct emu_change *c)
 {
-    struct emu_port *p = &f->devs[c->host * f->per_host + c->dev].port;
-    bool was_up = p->up;
+    struct emu_port *p = &f->devs[c->port.host * f->per_host + c->port.dev].port;
+    bool was_up = p->up, was_stalled = p->stalled;
 
     switch (c->kind) {
     case EMU_CHANGE_DOWN:
@@ -113,6 +115,10 @@ void emu_fabric_apply(struct emu_fabric *f, const struct emu_change *c)
         break;
     case EMU_CHANGE_UP:
         p->up = true;
+        p->stalled = false;
+        break;
+    case EMU_CHANGE_STALL:
+        p->stalled = true;
         break;
     case EMU_CHANGE_SLOW:
         p->slow = c->value;
@@ -124,6 +130,8 @@ void emu_fabric_apply(struct emu_fabric *f, const struct emu_change *c)
         p->delay_ns = (uint64_t)c->value;
         break;
     }
+    if (p->up != was_up || p->stalled != was_stalled)
+        emu_switch_changed(p);
     if (p->up != was_up)
         emu_event_raise_port(p->dev, p->up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
@@ -136,16 +144,20 @@ int emu_fabric_ctl(struct emu_fabric *f, const char *command, char *why, size_t 
     int rc;
 
     if (n < 2) {
-        snprintf(why, why_len, "emu: seen \"%.80s\", expected port HOST/DEVICE:1 down|up|slow|loss|delay [VALUE]",
+        snprintf(why, why_len, "emu: seen \"%.80s\", expected port HOST/DEVICE:1 down|up|stall|slow|loss|delay [VALUE]",
                  command);
         return -EINVAL;
     }
     rc = emu_spec_change(kind, port, n == 3 ? value : NULL, &c, why, why_len);
     if (rc)
         return rc;
-    if (c.host >= f->spec.nodes || c.dev >= f->per_host) {
+    if (c.port.host >= f->spec.nodes || c.port.dev >= f->per_host) {
         snprintf(why, why_len, "emu: seen port %s, expected hosts below h%d and devices below mlx5_%d", port,
                  f->spec.nodes, f->per_host);
+        return -EINVAL;
+    }
+    if (!emu_spec_has(&f->spec, &c.port)) {
+        snprintf(why, why_len, "emu: seen port %s, which this fabric leaves out; expected one that is there", port);
         return -EINVAL;
     }
     emu_fabric_apply(f, &c);
@@ -172,9 +184,10 @@ static void emu_fabric_explain_dev(const struct emu_dev *d, FILE *to)
 
         if (!qp || (qp->sq_una == qp->sq_tail && qp->ibv.state != IBV_QPS_ERR))
             continue;
-        fprintf(to, "  QP 0x%06x of h%d/%s:1 in state %d: %llu requests unfinished%s%s\n", qp->ibv.qp_num, d->host,
+        fprintf(to, "  QP 0x%06x of h%d/%s:1 in state %d: %llu requests unfinished%s%s%s%s\n", qp->ibv.qp_num, d->host,
                 d->ibv.name, (int)qp->ibv.state, (unsigned long long)(qp->sq_tail - qp->sq_una),
-                qp->rnr_waiting ? ", waiting after RNR" : "", d->port.up ? "" : ", port down");
+                qp->rnr_waiting ? ", waiting after RNR" : "", d->port.up ? "" : ", port down",
+                d->port.stalled ? ", port stalled" : "", d->port.held.head ? ", port paused" : "");
     }
 }
 

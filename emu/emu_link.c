@@ -1,80 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emu_link.c - ports and wires: who sends next, how long a packet takes, whether and when it arrives. One packet is on
- * a port's transmitter at a time; acknowledgements go first, QPs with data take turns, a packet each. The receiving
- * port takes packets at its own rate, so that several senders share it. Cut-through: a packet into an idle port
- * costs its length in time once.
+ * emu_link.c - ports and wires: who sends next, how long a packet takes, whether and when it gets to the switch. One packet
+ * is on a port's transmitter at a time; acknowledgements go first, QPs with data take turns, a packet each. A port that the
+ * switch has paused sends nothing.
  *
- * Knows packets and QPs' "next packet", not what is in them. Called by emu_req.c and emu_resp.c (kick); next: their
- * receive functions at the other end.
+ * Knows packets and QPs' "next packet", not what is in them. Called by emu_req.c and emu_resp.c (kick); next: emu_switch.c
+ * at the other end of the wire.
  */
 #include "emu.h"
 
 static void emu_link_start(struct emu_port *port);
 
-static uint64_t emu_link_time(const struct emu_port *p, uint32_t wire_bytes)
+uint64_t emu_link_time(const struct emu_port *p, uint32_t wire_bytes)
 {
     double ns = (double)wire_bytes * 8e9 / ((double)p->rate_bits * p->slow);
 
     return (uint64_t)(ns + 0.5);
-}
-
-/** Payload that counts as such: what the caller moves, not headers or acknowledgements. */
-static uint32_t emu_link_payload(const struct emu_pkt *p)
-{
-    return p->op == EMU_OP_ATOMIC_RESPONSE ? 0 : p->payload.len;
-}
-
-static void emu_link_trace(struct emu_fabric *f, const struct emu_pkt *p)
-{
-    uint64_t words[3] = {f->clock->now(f), ((uint64_t)p->dst->index << 32) | p->dst_qpn,
-                         ((uint64_t)p->op << 32) | p->psn};
-
-    for (int i = 0; i < 3; i++)
-        f->trace = (f->trace ^ words[i]) * 1099511628211u;
-}
-
-static void emu_link_deliver(void *obj, uint64_t arg)
-{
-    struct emu_pkt *p = obj;
-    struct emu_port *dst = p->dst;
-    struct emu_fabric *f = dst->dev->fabric;
-    struct emu_qp *qp = emu_map_get(&dst->dev->qps, p->dst_qpn);
-
-    (void)arg;
-    dst->wire_rx += p->wire_bytes;
-    dst->rx_payload += emu_link_payload(p);
-    emu_link_trace(f, p);
-    /* A packet for a QP that is gone, or from somebody it is not connected to, finds nobody (IBA 9.6). */
-    if (qp && qp->peer == p->src) {
-        if (p->op == EMU_OP_READ_RESPONSE || p->op == EMU_OP_ATOMIC_RESPONSE || p->op == EMU_OP_ACK ||
-            p->op == EMU_OP_NAK)
-            emu_req_receive(qp, p);
-        else
-            emu_resp_receive(qp, p);
-    }
-    emu_pkt_free(f, p);
-}
-
-/** The last bit is at the receiving port, which may still be busy with others. */
-static void emu_link_arrive(void *obj, uint64_t arg)
-{
-    struct emu_pkt *p = obj;
-    struct emu_port *dst = p->dst;
-    struct emu_fabric *f = dst->dev->fabric;
-    uint64_t now = f->clock->now(f), done = dst->rx_free + emu_link_time(dst, p->wire_bytes);
-
-    (void)arg;
-    if (!dst->up) {
-        p->src->lost++;
-        emu_pkt_free(f, p);
-        return;
-    }
-    dst->rx_free = done > now ? done : now;
-    if (dst->rx_free == now)
-        emu_link_deliver(p, 0);
-    else
-        f->clock->at(f, dst->rx_free, emu_link_deliver, p, 0);
 }
 
 /** The packet's last bit has left src at time t: it travels, or is lost. */
@@ -85,8 +26,8 @@ static void emu_link_travel(struct emu_port *src, struct emu_pkt *p, uint64_t t)
     uint64_t arrival = t + f->spec.latency_ns + src->delay_ns + p->dst->delay_ns;
 
     src->wire_tx += p->wire_bytes;
-    src->tx_payload += emu_link_payload(p);
-    if (!src->up || (src->loss > 0 && emu_rng_unit(&f->rng) < src->loss)) {
+    src->tx_payload += emu_pkt_payload(p);
+    if (!src->up || src->plane != p->dst->plane || (src->loss > 0 && emu_rng_unit(&f->rng) < src->loss)) {
         src->lost++;
         emu_pkt_free(f, p);
         return;
@@ -96,7 +37,7 @@ static void emu_link_travel(struct emu_port *src, struct emu_pkt *p, uint64_t t)
     if (arrival < *last) /* jitter moves a path as a whole: no packet overtakes another on it */
         arrival = *last;
     *last = arrival;
-    f->clock->at(f, arrival, emu_link_arrive, p, 0);
+    f->clock->at(f, arrival, emu_switch_arrive, p, 0);
 }
 
 static void emu_link_sent(void *obj, uint64_t arg)
@@ -183,7 +124,7 @@ static void emu_link_start(struct emu_port *port)
     struct emu_pkt *p;
     uint64_t t;
 
-    if (port->tx_busy)
+    if (port->tx_busy || port->held.head)
         return;
     port->tx_busy = true; /* before choosing: what is chosen from may want to send and come back here */
     p = emu_link_choose(port);
@@ -194,6 +135,11 @@ static void emu_link_start(struct emu_port *port)
     t = f->clock->now(f) + emu_link_time(port, p->wire_bytes);
     f->clock->at(f, t, emu_link_sent, port, 0);
     emu_link_travel(port, p, t);
+}
+
+void emu_link_resume(struct emu_port *port)
+{
+    emu_link_start(port);
 }
 
 void emu_link_kick(struct emu_qp *qp)

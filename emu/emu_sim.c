@@ -412,64 +412,6 @@ static int emu_sim_open(const struct emu_sim_options *o, struct emu_sim **out, c
 
 /* ---- small questions ----------------------------------------------------------------------------------------------- */
 
-static int emu_sim_pe_count(const struct emu_sim *s)
-{
-    return s->n_pes;
-}
-
-static int emu_sim_pe_ports(const struct emu_sim *s, int pe, char *out, size_t len)
-{
-    int first, n = s->fabric.spec.ports;
-    size_t used = 0;
-
-    if (pe < 0 || pe >= s->n_pes)
-        return -EINVAL;
-    first = pe % s->fabric.spec.gpus * n;
-    for (int i = 0; i < n; i++) {
-        int w = snprintf(out + used, len - used, "%smlx5_%d:1", i ? "," : "", first + i);
-
-        if (w < 0 || (size_t)w >= len - used)
-            return -ENOSPC;
-        used += (size_t)w;
-    }
-    return 0;
-}
-
-static const char *emu_sim_fabric(const struct emu_sim *s)
-{
-    return s->fabric.spec_text;
-}
-
-static int emu_sim_port(const struct emu_sim *s, int i, struct emu_sim_port *out)
-{
-    const struct emu_port *p;
-
-    if (i < 0 || i >= s->fabric.n_devs)
-        return -ENOENT;
-    p = &s->fabric.devs[i].port;
-    *out = (struct emu_sim_port){.rate_bits = p->rate_bits,
-                                 .tx_payload = p->tx_payload,
-                                 .rx_payload = p->rx_payload,
-                                 .wire_tx = p->wire_tx,
-                                 .wire_rx = p->wire_rx,
-                                 .lost = p->lost,
-                                 .payload_rate = (double)p->rate_bits / 8 * s->fabric.spec.mtu /
-                                                 (s->fabric.spec.mtu + EMU_FRAME_OVERHEAD)};
-    snprintf(out->host, sizeof(out->host), "h%d", p->dev->host);
-    snprintf(out->port, sizeof(out->port), "%.48s:1", p->dev->ibv.name);
-    return 0;
-}
-
-static uint64_t emu_sim_end_time(const struct emu_sim *s)
-{
-    return s->end;
-}
-
-static uint64_t emu_sim_trace_hash(const struct emu_sim *s)
-{
-    return s->fabric.trace;
-}
-
 static int emu_sim_pe(void)
 {
     return emu_sim_current ? emu_sim_current->owner.index : -1;
@@ -541,13 +483,13 @@ EMU_EXPORT const struct emu_sim_api *emu_sim_api(uint32_t version)
         .size = sizeof(struct emu_sim_api),
         .open = emu_sim_open,
         .close = emu_sim_close,
-        .pe_count = emu_sim_pe_count,
-        .pe_ports = emu_sim_pe_ports,
-        .fabric = emu_sim_fabric,
+        .pe_count = emu_report_pe_count,
+        .pe_ports = emu_report_pe_ports,
+        .fabric = emu_report_fabric,
         .run = emu_sim_run,
-        .port = emu_sim_port,
-        .end_time = emu_sim_end_time,
-        .trace_hash = emu_sim_trace_hash,
+        .port = emu_report_port,
+        .end_time = emu_report_end_time,
+        .trace_hash = emu_report_trace_hash,
         .pe = emu_sim_pe,
         .now = emu_sim_now,
         .charge = emu_sim_charge,
@@ -558,6 +500,9 @@ EMU_EXPORT const struct emu_sim_api *emu_sim_api(uint32_t version)
         .ctl = emu_sim_ctl,
         .cost = emu_cost_named,
         .cost_hash = emu_cost_hash,
+        .pe_planes = emu_report_pe_planes,
+        .pe_ceiling = emu_report_pe_ceiling,
+        .ceiling_text = emu_report_ceiling_text,
     };
 
     return version == EMU_SIM_VERSION ? &api : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emu_sim_int.h - the scheduler of virtual time, as its two files see it: emu_sim.c (time, PEs) and emu_boot.c (barrier,
- * alltoall).
+ * emu_sim_int.h - the scheduler of virtual time, as its files see it: emu_sim.c (time, PEs), emu_boot.c (barrier,
+ * alltoall) and emu_report.c (questions about the cluster).
  */
 #ifndef EMU_SIM_INT_H
 #define EMU_SIM_INT_H
@@ -63,5 +63,15 @@ void emu_sim_wake(struct emu_pe *pe);
 /** The barrier and alltoall of emu_sim_api. */
 int emu_boot_barrier(void);
 int emu_boot_alltoall(const void *send, void *recv, size_t bytes_each);
+/** The questions of emu_sim_api, described there. */
+int emu_report_pe_count(const struct emu_sim *s);
+int emu_report_pe_ports(const struct emu_sim *s, int pe, char *out, size_t len);
+int emu_report_pe_planes(const struct emu_sim *s, int pe, char *out, size_t len);
+double emu_report_pe_ceiling(const struct emu_sim *s, int pe, int ports);
+int emu_report_ceiling_text(const struct emu_sim *s, int pe, int ports, char *out, size_t len);
+const char *emu_report_fabric(const struct emu_sim *s);
+int emu_report_port(const struct emu_sim *s, int i, struct emu_sim_port *out);
+uint64_t emu_report_end_time(const struct emu_sim *s);
+uint64_t emu_report_trace_hash(const struct emu_sim *s);
 
 #endif

@@ -29,6 +29,8 @@ struct emu_spec_unit {
 
 static const struct emu_spec_unit emu_spec_rate_units[] = {{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"", 1}, {NULL, 0}};
 static const struct emu_spec_unit emu_spec_time_units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0}};
+static const struct emu_spec_unit emu_spec_byte_units[] = {
+    {"K", 1024}, {"M", 1048576}, {"G", 1073741824}, {"", 1}, {NULL, 0}};
 static const struct emu_spec_unit emu_spec_no_units[] = {{"", 1}, {NULL, 0}};
 
 __attribute__((format(printf, 2, 3))) static int emu_spec_fail(const struct emu_spec_at *at, const char *fmt, ...)
@@ -131,11 +133,11 @@ static bool emu_spec_numbered(const char **text, const char *prefix, int *out)
     return true;
 }
 
-static int emu_spec_port(const struct emu_spec_at *at, const char *port, struct emu_change *c)
+static int emu_spec_port(const struct emu_spec_at *at, const char *port, struct emu_place *out)
 {
     const char *p = port;
 
-    if (!emu_spec_numbered(&p, "h", &c->host) || !emu_spec_numbered(&p, "/mlx5_", &c->dev) || strcmp(p, ":1") != 0)
+    if (!emu_spec_numbered(&p, "h", &out->host) || !emu_spec_numbered(&p, "/mlx5_", &out->dev) || strcmp(p, ":1") != 0)
         return emu_spec_fail(at, "seen \"%s\", expected a port such as h0/mlx5_0:1 (each device has one port)", port);
     return 0;
 }
@@ -143,19 +145,17 @@ static int emu_spec_port(const struct emu_spec_at *at, const char *port, struct 
 static int emu_spec_change_at(const struct emu_spec_at *at, const char *kind, const char *port, const char *value,
                               struct emu_change *out)
 {
-    static const char *const names[] = {"down", "up", "slow", "loss", "delay", NULL};
     struct emu_change c = {.at_ns = out->at_ns};
-    int k = 0, rc;
+    int rc;
 
-    while (names[k] && strcmp(names[k], kind) != 0)
-        k++;
-    if (!names[k])
-        return emu_spec_fail(at, "seen \"%s\", expected down, up, slow, loss or delay", kind);
-    c.kind = (enum emu_change_kind)k;
-    rc = emu_spec_port(at, port, &c);
+    while (emu_change_name(c.kind) && strcmp(emu_change_name(c.kind), kind) != 0)
+        c.kind++;
+    if (!emu_change_name(c.kind))
+        return emu_spec_fail(at, "seen \"%s\", expected down, up, stall, slow, loss or delay", kind);
+    rc = emu_spec_port(at, port, &c.port);
     if (rc)
         return rc;
-    if (c.kind <= EMU_CHANGE_UP)
+    if (c.kind < EMU_CHANGE_SLOW)
         rc = value ? emu_spec_fail(at, "seen \"%s\" behind %s, expected nothing", value, kind) : 0;
     else if (!value)
         rc = emu_spec_fail(at, "%s: seen no value, expected one behind the port", kind);
@@ -190,7 +190,7 @@ static int emu_spec_timed(const struct emu_spec_at *at, const char *word, struct
     port = kind ? strchr(kind + 1, ':') : NULL;
     tail = port ? strchr(port + 1, ':') : NULL;
     if (!tail)
-        return emu_spec_fail(at, "at: seen \"%s\", expected TIME:down|up|slow|loss|delay:PORT[:VALUE]", word);
+        return emu_spec_fail(at, "at: seen \"%s\", expected TIME:down|up|stall|slow|loss|delay:PORT[:VALUE]", word);
     *kind++ = '\0';
     *port++ = '\0';
     tail = strchr(tail + 1, ':');
@@ -250,7 +250,61 @@ static int emu_spec_jitter(const struct emu_spec_at *at, const char *word, struc
 
 static int emu_spec_loss(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
 {
+    s->loss_tail = strcmp(word, "tail") == 0;
+    if (s->loss_tail) {
+        s->loss = 0;
+        return 0;
+    }
     return emu_spec_number(at, "loss", word, emu_spec_no_units, 0, 1, &s->loss);
+}
+
+/** At least two packets of any size, or nothing would ever pass. */
+static int emu_spec_buffer(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    double v = 0;
+    int rc = emu_spec_number(at, "buffer", word, emu_spec_byte_units, 16384, 1e12, &v);
+
+    if (rc == 0)
+        s->buffer_bytes = (uint64_t)llround(v);
+    return rc;
+}
+
+static int emu_spec_topo(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    enum emu_topo t = EMU_TOPO_PIX;
+
+    while (emu_topo_name(t) && strcmp(emu_topo_name(t), word) != 0)
+        t++;
+    if (!emu_topo_name(t))
+        return emu_spec_fail(at, "topo: seen \"%s\", expected pix, pxb, mixed or rail", word);
+    s->topo = t;
+    return 0;
+}
+
+static int emu_spec_planes(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    return emu_spec_int(at, "planes", word, 1, EMU_SPEC_PORTS, &s->planes);
+}
+
+/** "h0/mlx5_1:1+h1/mlx5_0:1" */
+static int emu_spec_without(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    char copy[EMU_SPEC_WORD], *next = copy;
+
+    snprintf(copy, sizeof(copy), "%s", word);
+    while (next) {
+        char *one = next;
+
+        next = strchr(one, '+');
+        if (next)
+            *next++ = '\0';
+        if (s->n_without == EMU_SPEC_WITHOUT)
+            return emu_spec_fail(at, "without: seen more than %d ports", EMU_SPEC_WITHOUT);
+        if (emu_spec_port(at, one, &s->without[s->n_without]))
+            return -EINVAL;
+        s->n_without++;
+    }
+    return 0;
 }
 
 /** A key and what reads its value. */
@@ -260,9 +314,10 @@ struct emu_spec_row {
 };
 
 static const struct emu_spec_row emu_spec_rows[] = {
-    {"nodes", emu_spec_nodes},     {"gpus", emu_spec_gpus},     {"ports", emu_spec_ports}, {"rate", emu_spec_rates},
-    {"latency", emu_spec_latency}, {"jitter", emu_spec_jitter}, {"loss", emu_spec_loss},   {"mtu", emu_spec_mtu},
-    {"cpu", emu_spec_cpu},         {"at", emu_spec_timed},
+    {"nodes", emu_spec_nodes},     {"gpus", emu_spec_gpus},       {"ports", emu_spec_ports},   {"rate", emu_spec_rates},
+    {"latency", emu_spec_latency}, {"jitter", emu_spec_jitter},   {"loss", emu_spec_loss},     {"mtu", emu_spec_mtu},
+    {"cpu", emu_spec_cpu},         {"at", emu_spec_timed},        {"buffer", emu_spec_buffer}, {"topo", emu_spec_topo},
+    {"planes", emu_spec_planes},   {"without", emu_spec_without},
 };
 
 enum { EMU_SPEC_ROWS = sizeof(emu_spec_rows) / sizeof(emu_spec_rows[0]) };
@@ -293,6 +348,75 @@ static int emu_spec_key(const struct emu_spec_at *at, const char *key, const cha
     return emu_spec_unknown(at, key);
 }
 
+static bool emu_spec_same(const struct emu_place *a, const struct emu_place *b)
+{
+    return a->host == b->host && a->dev == b->dev;
+}
+
+/** A place that is named must be inside the cluster. */
+static int emu_spec_place(const struct emu_spec_at *at, const struct emu_spec *s, const char *key,
+                          const struct emu_place *p)
+{
+    if (p->host < s->nodes && p->dev < s->gpus * s->ports)
+        return 0;
+    return emu_spec_fail(at, "%s: seen port h%d/mlx5_%d:1, expected hosts below h%d and devices below mlx5_%d", key,
+                         p->host, p->dev, s->nodes, s->gpus * s->ports);
+}
+
+bool emu_spec_has(const struct emu_spec *s, const struct emu_place *p)
+{
+    for (int i = 0; i < s->n_without; i++) {
+        if (emu_spec_same(&s->without[i], p))
+            return false;
+    }
+    return true;
+}
+
+/** Ports that are named somewhere: inside the cluster, there to be changed, left out once. */
+static int emu_spec_places(const struct emu_spec_at *at, const struct emu_spec *s)
+{
+    for (int i = 0; i < s->n_without; i++) {
+        if (emu_spec_place(at, s, "without", &s->without[i]))
+            return -EINVAL;
+        for (int j = 0; j < i; j++) {
+            if (emu_spec_same(&s->without[i], &s->without[j]))
+                return emu_spec_fail(at, "without: seen h%d/mlx5_%d:1 twice, expected once", s->without[i].host,
+                                     s->without[i].dev);
+        }
+    }
+    for (int i = 0; i < s->n_changes; i++) {
+        const struct emu_place *p = &s->change[i].port;
+
+        if (emu_spec_place(at, s, "at", p))
+            return -EINVAL;
+        if (!emu_spec_has(s, p))
+            return emu_spec_fail(at,
+                                 "at: seen h%d/mlx5_%d:1, which 'without' leaves out; expected a port that is there",
+                                 p->host, p->dev);
+    }
+    return 0;
+}
+
+static int emu_spec_shape(const struct emu_spec_at *at, struct emu_spec *s)
+{
+    bool pairs = s->topo == EMU_TOPO_PXB || s->topo == EMU_TOPO_MIXED;
+
+    if (pairs && s->gpus % 2)
+        return emu_spec_fail(at, "topo=%s: seen gpus=%d, expected an even number: GPUs share ports in pairs",
+                             emu_topo_name(s->topo), s->gpus);
+    if (s->topo == EMU_TOPO_MIXED && s->nodes < 2)
+        return emu_spec_fail(at, "topo=mixed: seen nodes=%d, expected at least 2: one half PXB, one PIX", s->nodes);
+    if (s->planes > s->ports)
+        return emu_spec_fail(at, "planes: seen %d, expected at most one a port of a GPU (ports=%d)", s->planes,
+                             s->ports);
+    if (s->topo == EMU_TOPO_RAIL && s->planes && s->planes != s->ports)
+        return emu_spec_fail(at, "topo=rail: seen planes=%d, expected a plane for each port of a GPU (ports=%d)",
+                             s->planes, s->ports);
+    if (!s->planes)
+        s->planes = s->topo == EMU_TOPO_RAIL ? s->ports : 1;
+    return 0;
+}
+
 /** Relations between keys, once all are known. */
 static int emu_spec_whole(const struct emu_spec_at *at, struct emu_spec *s)
 {
@@ -301,12 +425,9 @@ static int emu_spec_whole(const struct emu_spec_at *at, struct emu_spec *s)
     for (int i = s->n_rates; i < s->ports; i++)
         s->rate_bits[i] = s->rate_bits[s->n_rates - 1];
     s->n_rates = s->ports;
-    for (int i = 0; i < s->n_changes; i++) {
-        if (s->change[i].host >= s->nodes || s->change[i].dev >= s->gpus * s->ports)
-            return emu_spec_fail(at, "at: seen port h%d/mlx5_%d:1, expected hosts below h%d and devices below mlx5_%d",
-                                 s->change[i].host, s->change[i].dev, s->nodes, s->gpus * s->ports);
-    }
-    return 0;
+    if (emu_spec_shape(at, s))
+        return -EINVAL;
+    return emu_spec_places(at, s);
 }
 
 static int emu_spec_text(const char *text, struct emu_spec *s, char *why, size_t why_len)
@@ -374,6 +495,7 @@ int emu_spec_parse(const char *text, struct emu_spec *out, char *why, size_t why
                          .n_rates = 1,
                          .latency_ns = 2500,
                          .mtu = 4096,
+                         .buffer_bytes = 16 << 20,
                          .cpu = true};
     int rc;
 

@@ -14,17 +14,39 @@ enum {
     EMU_SPEC_NODES = 64,
     EMU_SPEC_GPUS = 16,
     EMU_SPEC_PORTS = 32, /* a GPU: more than libbraid takes, so that its limit can be tested */
-    EMU_SPEC_CHANGES = 32
+    EMU_SPEC_CHANGES = 32,
+    EMU_SPEC_WITHOUT = 64
 };
 
-enum emu_change_kind { EMU_CHANGE_DOWN, EMU_CHANGE_UP, EMU_CHANGE_SLOW, EMU_CHANGE_LOSS, EMU_CHANGE_DELAY };
+/** How ports hang on GPUs and reach each other. */
+enum emu_topo {
+    EMU_TOPO_PIX,   /* each GPU has its ports to itself */
+    EMU_TOPO_PXB,   /* GPUs 2i and 2i + 1 are equally near to the ports of both */
+    EMU_TOPO_MIXED, /* PXB on the first half of the nodes, PIX on the rest */
+    EMU_TOPO_RAIL   /* PIX, and port k of a GPU reaches only port k of others */
+};
+
+/** Those before SLOW take no value. */
+enum emu_change_kind {
+    EMU_CHANGE_DOWN,
+    EMU_CHANGE_UP,
+    EMU_CHANGE_STALL, /* the receiver takes nothing until it is up again */
+    EMU_CHANGE_SLOW,
+    EMU_CHANGE_LOSS,
+    EMU_CHANGE_DELAY
+};
+
+/** Device mlx5_DEV of a host, which has one port. */
+struct emu_place {
+    int host, dev;
+};
 
 /** A change to one port, at a time or now. */
 struct emu_change {
     uint64_t at_ns;
     enum emu_change_kind kind;
-    int host, dev; /* dev: N of mlx5_N */
-    double value;  /* slow: fraction of the rate left; loss: probability; delay: ns */
+    struct emu_place port;
+    double value; /* slow: fraction of the rate left; loss: probability; delay: ns */
 };
 
 struct emu_spec {
@@ -36,9 +58,20 @@ struct emu_spec {
     double loss;         /* probability per packet */
     int mtu;
     bool cpu; /* calls cost time */
+    enum emu_topo topo;
+    bool loss_tail;        /* a full buffer drops instead of pausing */
+    uint64_t buffer_bytes; /* that packets may wait in, for each plane's switch */
+    int planes;            /* port k of a GPU lies in plane k % planes; planes do not reach each other */
+    struct emu_place without[EMU_SPEC_WITHOUT]; /* ports that are not there */
+    int n_without;
     struct emu_change change[EMU_SPEC_CHANGES];
     int n_changes;
 };
+
+/** "down" and so on. */
+const char *emu_change_name(enum emu_change_kind kind);
+/** "pix" and so on. */
+const char *emu_topo_name(enum emu_topo topo);
 
 /**
  * Reads a SPEC (NULL or "": the defaults; text without '=': the name of a file). 0, or -EINVAL with a reason that
@@ -48,6 +81,8 @@ int emu_spec_parse(const char *text, struct emu_spec *out, char *why, size_t why
 /** Writes a SPEC with every key, so that parsing it gives the same again. Returned string is the caller's; NULL without
  *  memory. */
 char *emu_spec_print(const struct emu_spec *s);
+/** False for a port that the SPEC leaves out. */
+bool emu_spec_has(const struct emu_spec *s, const struct emu_place *p);
 /** Reads the words behind a change, "h0/mlx5_0:1" and, for kinds that take one, a value. Same errors. */
 int emu_spec_change(const char *kind, const char *port, const char *value, struct emu_change *out, char *why,
                     size_t why_len);

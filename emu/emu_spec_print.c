@@ -1,12 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emu_spec_print.c - prints a FABRIC SPEC with every key, so that reading it gives the same again. Knows no defaults.
- * Called by emu_fabric.c; next: nothing, emu_spec.c is the way back.
+ * emu_spec_print.c - prints a FABRIC SPEC with every key, so that reading it gives the same again; the words for kinds and
+ * topologies. Knows no defaults. Called by emu_fabric.c and emu_spec.c; next: nothing, emu_spec.c is the way back.
  */
 #include "emu_spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+const char *emu_change_name(enum emu_change_kind kind)
+{
+    static const char *const names[] = {"down", "up", "stall", "slow", "loss", "delay"};
+
+    return kind <= EMU_CHANGE_DELAY ? names[kind] : NULL;
+}
+
+const char *emu_topo_name(enum emu_topo topo)
+{
+    static const char *const names[] = {"pix", "pxb", "mixed", "rail"};
+
+    return topo <= EMU_TOPO_RAIL ? names[topo] : NULL;
+}
 
 /** The shortest text that reads back as the same number. */
 static void emu_spec_print_double(FILE *f, double v)
@@ -29,6 +43,18 @@ static void emu_spec_print_rate(FILE *f, uint64_t bits)
         fprintf(f, "%llu", (unsigned long long)bits);
 }
 
+static void emu_spec_print_bytes(FILE *f, uint64_t n)
+{
+    static const char units[] = {'\0', 'K', 'M', 'G'};
+    size_t i = 0;
+
+    while (i + 1 < sizeof(units) && n % 1024 == 0) {
+        n /= 1024;
+        i++;
+    }
+    fprintf(f, i ? "%llu%c" : "%llu", (unsigned long long)n, units[i]);
+}
+
 /** Rates of a GPU's ports; those at the end that repeat the one before are left out, as parsing fills them in. */
 static void emu_spec_print_rates(FILE *f, const struct emu_spec *s)
 {
@@ -44,9 +70,8 @@ static void emu_spec_print_rates(FILE *f, const struct emu_spec *s)
 
 static void emu_spec_print_change(FILE *f, const struct emu_change *c)
 {
-    static const char *const names[] = {"down", "up", "slow", "loss", "delay"};
-
-    fprintf(f, ",at=%lluns:%s:h%d/mlx5_%d:1", (unsigned long long)c->at_ns, names[c->kind], c->host, c->dev);
+    fprintf(f, ",at=%lluns:%s:h%d/mlx5_%d:1", (unsigned long long)c->at_ns, emu_change_name(c->kind), c->port.host,
+            c->port.dev);
     if (c->kind < EMU_CHANGE_SLOW)
         return;
     fputc(':', f);
@@ -67,8 +92,16 @@ char *emu_spec_print(const struct emu_spec *s)
     emu_spec_print_rates(f, s);
     fprintf(f, ",latency=%lluns,jitter=%lluns,loss=", (unsigned long long)s->latency_ns,
             (unsigned long long)s->jitter_ns);
-    emu_spec_print_double(f, s->loss);
+    if (s->loss_tail)
+        fputs("tail", f);
+    else
+        emu_spec_print_double(f, s->loss);
+    fputs(",buffer=", f);
+    emu_spec_print_bytes(f, s->buffer_bytes);
     fprintf(f, ",mtu=%d,cpu=%s", s->mtu, s->cpu ? "on" : "off");
+    fprintf(f, ",topo=%s,planes=%d", emu_topo_name(s->topo), s->planes);
+    for (int i = 0; i < s->n_without; i++)
+        fprintf(f, "%sh%d/mlx5_%d:1", i ? "+" : ",without=", s->without[i].host, s->without[i].dev);
     for (int i = 0; i < s->n_changes; i++)
         emu_spec_print_change(f, &s->change[i]);
     if (fclose(f) != 0) {

@@ -46,6 +46,10 @@ struct emu_sim_port {
     uint64_t wire_tx, wire_rx;       /**< everything: headers, ACKs, frame overhead */
     uint64_t lost;                   /**< packets that left this port and were lost */
     double payload_rate;             /**< payload bytes a second when every packet is full: the ceiling */
+    uint64_t queue_peak;             /**< most bytes that waited in the switch for this port */
+    uint64_t buffer_peak;            /**< most bytes that waited in its switch for all ports of the plane */
+    uint64_t pauses, paused_ns;      /**< times it had to stop sending because the buffer was full, and for how long */
+    uint64_t dropped; /**< packets for this port that found no room (loss=tail); they count as lost, too */
 };
 
 /** A PE's program. Its result is 0 or a negative errno. */
@@ -61,7 +65,8 @@ struct emu_sim_api {
     void (*close)(struct emu_sim *sim);
     /** Number of PEs: nodes x gpus. PE p is GPU p % gpus of node p / gpus. */
     int (*pe_count)(const struct emu_sim *sim);
-    /** The ports that belong to a PE's GPU, as "mlx5_0:1,mlx5_1:1", NUL-terminated. -ENOSPC where they do not fit. */
+    /** The ports that belong to a PE's GPU, as "mlx5_0:1,mlx5_1:1", NUL-terminated; empty where it has none. Two GPUs that
+     *  share their ports (topo=pxb) get disjoint shares. -ENOSPC where they do not fit. */
     int (*pe_ports)(const struct emu_sim *sim, int pe, char *out, size_t len);
     /** The fabric in full, defaults filled in, as a SPEC string. Owned by sim. */
     const char *(*fabric)(const struct emu_sim *sim);
@@ -72,7 +77,7 @@ struct emu_sim_api {
      * on, so that the programs can end.
      */
     int (*run)(struct emu_sim *sim, emu_sim_main_fn fn, void *arg, char *why, size_t why_len);
-    /** Counters of the i-th port of the cluster; -ENOENT past the last. */
+    /** Counters of the i-th port of the cluster; ports that are left out do not count; -ENOENT past the last. */
     int (*port)(const struct emu_sim *sim, int i, struct emu_sim_port *out);
     /** Virtual time at which the last PE returned, ns. */
     uint64_t (*end_time)(const struct emu_sim *sim);
@@ -95,7 +100,7 @@ struct emu_sim_api {
     /** What a PE adds to a local address to name it to others (plain ibv_reg_mr() regions; IOVAs are as given). */
     uint64_t (*shift)(int pe);
     /**
-     * [PE] changes the fabric now, e.g. "port h0/mlx5_0:1 down" (also up, slow F, loss P, delay T). On failure the reason is
+     * [PE] changes the fabric now, e.g. "port h0/mlx5_0:1 down" (also up, stall, slow F, loss P, delay T). On failure the reason is
      * in why.
      */
     int (*ctl)(const char *command, char *why, size_t why_len);
@@ -103,6 +108,16 @@ struct emu_sim_api {
     uint64_t (*cost)(const char *name);
     /** The table's hash. */
     uint32_t (*cost_hash)(void);
+    /** The planes of a PE's ports in the order of pe_ports(), as "0,1"; empty where the fabric has one plane. Else as
+     *  pe_ports(). */
+    int (*pe_planes)(const struct emu_sim *sim, int pe, char *out, size_t len);
+    /**
+     * Payload bytes a second that the first `ports` ports of a PE can carry one way when every packet is full: headers are
+     * off, timed changes do not count. 0 for a PE there is not.
+     */
+    double (*pe_ceiling)(const struct emu_sim *sim, int pe, int ports);
+    /** How pe_ceiling() comes to its figure, one line for a person. -EINVAL; -ENOSPC where it does not fit. */
+    int (*ceiling_text)(const struct emu_sim *sim, int pe, int ports, char *out, size_t len);
 };
 
 /** The table, or NULL for a version this object does not have. Look it up with dlsym(). */

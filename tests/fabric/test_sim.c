@@ -64,8 +64,24 @@ static void bad_specs_are_explained(void **state)
     bad_spec("at=2ms", "expected TIME:");
     bad_spec("at=2ms:down:h0/mlx5_9:1", "expected hosts below h2");
     bad_spec("at=2ms:slow:h0/mlx5_0:1", "expected one behind the port");
-    bad_spec("at=2ms:melt:h0/mlx5_0:1", "expected down, up, slow");
+    bad_spec("at=2ms:melt:h0/mlx5_0:1", "expected down, up, stall, slow");
     bad_spec("at=2ms:down:mlx5_0", "at");
+    bad_spec("at=2ms:stall:h0/mlx5_0:1:0.5", "expected nothing");
+    bad_spec("topo=ring", "topo: seen \"ring\", expected pix, pxb, mixed or rail");
+    bad_spec("topo=pxb,gpus=3", "expected an even number");
+    bad_spec("topo=mixed,gpus=2,nodes=1", "expected at least 2");
+    bad_spec("planes=3", "expected at most one a port of a GPU (ports=2)");
+    bad_spec("planes=0", "expected a whole number from 1");
+    bad_spec("topo=rail,ports=4,planes=2", "expected a plane for each port");
+    bad_spec("without=h0/mlx5_0", "expected a port such as");
+    bad_spec("without=h0/mlx5_0:1+", "expected a port such as");
+    bad_spec("without=h0/mlx5_0:1+h2/mlx5_0:1", "expected hosts below h2");
+    bad_spec("without=h0/mlx5_0:1+h0/mlx5_0:1", "twice");
+    bad_spec("without=h0/mlx5_0:1,at=1ms:down:h0/mlx5_0:1", "expected a port that is there");
+    bad_spec("buffer=16", "expected 16384 to");
+    bad_spec("buffer=16MB", "buffer");
+    bad_spec("loss=tale", "loss");
+    bad_spec("wire=1", "expected nodes, gpus, ports");
     bad_spec("/no/such/file", "name of a file");
     bad_spec("nodes=99999999999999999999", "nodes");
 }
@@ -73,7 +89,11 @@ static void bad_specs_are_explained(void **state)
 static void a_printed_spec_reads_back(void **state)
 {
     static const char *const specs[] = {
-        "", "nodes=3,gpus=2,ports=2,rate=400G:100G,latency=1.3us,jitter=700ns,loss=0.1,mtu=1024",
+        "",
+        "nodes=3,gpus=2,ports=2,rate=400G:100G,latency=1.3us,jitter=700ns,loss=0.1,mtu=1024",
+        "ports=4,gpus=2,topo=mixed,planes=2,without=h1/mlx5_7:1+h0/mlx5_0:1,without=h0/mlx5_1:1",
+        "topo=rail,buffer=100000,loss=tail,at=0s:stall:h0/mlx5_0:1",
+        "buffer=3M,topo=pxb,gpus=4",
         "cpu=off,at=1ms:down:h1/mlx5_0:1,at=2ms:slow:h0/mlx5_1:1:0.3,at=3us:delay:h0/mlx5_0:1:5us"};
 
     (void)state;

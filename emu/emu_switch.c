@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_switch.c - where packets meet: the switch of a plane and the receiving side of its ports. A port takes packets at its
+ * own rate; what comes faster waits in the buffer that all ports of the plane share. Cut-through: a packet into an idle
+ * port waits for nothing.
+ *
+ * No room: the packet stays on the wire and its source port is paused, with everything behind it (priority flow control on
+ * one class), until there is; or it is dropped (loss=tail). What was on its way already is held in order, as a switch's
+ * headroom does it. Called by emu_link.c; next: the queue pair's receive function.
+ */
+#include "emu.h"
+
+static struct emu_switch *emu_switch_of(const struct emu_port *p)
+{
+    return &p->dev->fabric->plane[p->plane];
+}
+
+static uint64_t emu_switch_now(const struct emu_port *p)
+{
+    return p->dev->fabric->clock->now(p->dev->fabric);
+}
+
+static void emu_switch_trace(struct emu_fabric *f, const struct emu_pkt *p)
+{
+    uint64_t words[3] = {f->clock->now(f), ((uint64_t)p->dst->index << 32) | p->dst_qpn,
+                         ((uint64_t)p->op << 32) | p->psn};
+
+    for (int i = 0; i < 3; i++)
+        f->trace = (f->trace ^ words[i]) * 1099511628211u;
+}
+
+static void emu_switch_deliver(struct emu_pkt *p)
+{
+    struct emu_port *dst = p->dst;
+    struct emu_fabric *f = dst->dev->fabric;
+    struct emu_qp *qp = emu_map_get(&dst->dev->qps, p->dst_qpn);
+
+    dst->wire_rx += p->wire_bytes;
+    dst->rx_payload += emu_pkt_payload(p);
+    emu_switch_trace(f, p);
+    /* A packet for a QP that is gone, or from somebody it is not connected to, finds nobody (IBA 9.6). */
+    if (qp && qp->peer == p->src) {
+        if (p->op == EMU_OP_READ_RESPONSE || p->op == EMU_OP_ATOMIC_RESPONSE || p->op == EMU_OP_ACK ||
+            p->op == EMU_OP_NAK)
+            emu_req_receive(qp, p);
+        else
+            emu_resp_receive(qp, p);
+    }
+    emu_pkt_free(f, p);
+}
+
+static void emu_switch_lose(struct emu_pkt *p)
+{
+    p->src->lost++;
+    emu_pkt_free(p->src->dev->fabric, p);
+}
+
+/* ---- lists of packets ---------------------------------------------------------------------------------------------- */
+
+static void emu_switch_append(struct emu_pkt_list *l, struct emu_pkt *p)
+{
+    p->next = NULL;
+    if (l->head)
+        l->last->next = p;
+    else
+        l->head = p;
+    l->last = p;
+}
+
+static struct emu_pkt *emu_switch_take(struct emu_pkt_list *l)
+{
+    struct emu_pkt *p = l->head;
+
+    l->head = p->next;
+    return p;
+}
+
+/* ---- waiting for a port --------------------------------------------------------------------------------------------- */
+
+static void emu_switch_served(void *obj, uint64_t gen);
+
+/** When the port will have taken a packet that it begins to take now, or whose last bit arrives now if it is idle. */
+static uint64_t emu_switch_done(const struct emu_port *dst, const struct emu_pkt *p)
+{
+    uint64_t now = emu_switch_now(dst), done = dst->rx_free + emu_link_time(dst, p->wire_bytes);
+
+    return done > now ? done : now;
+}
+
+/** Begins to receive the first packet that waits. */
+static void emu_switch_serve(struct emu_port *dst)
+{
+    struct emu_fabric *f = dst->dev->fabric;
+
+    if (!dst->rx.head || dst->stalled)
+        return;
+    dst->rx_free = emu_switch_done(dst, dst->rx.head);
+    f->clock->at(f, dst->rx_free, emu_switch_served, dst, ++dst->rx_gen);
+}
+
+static void emu_switch_queue(struct emu_pkt *p)
+{
+    struct emu_port *dst = p->dst;
+    struct emu_switch *sw = emu_switch_of(dst);
+
+    sw->used += p->wire_bytes;
+    sw->peak = sw->used > sw->peak ? sw->used : sw->peak;
+    dst->rx_bytes += p->wire_bytes;
+    dst->rx_peak = dst->rx_bytes > dst->rx_peak ? dst->rx_bytes : dst->rx_peak;
+    emu_switch_append(&dst->rx, p);
+    if (dst->rx.head == p)
+        emu_switch_serve(dst);
+}
+
+static struct emu_pkt *emu_switch_dequeue(struct emu_port *dst)
+{
+    struct emu_pkt *p = emu_switch_take(&dst->rx);
+
+    emu_switch_of(dst)->used -= p->wire_bytes;
+    dst->rx_bytes -= p->wire_bytes;
+    return p;
+}
+
+/** Lets a packet in: to its port, into the buffer, or, where that is what happens, out of the world. False: no room. */
+static bool emu_switch_enter(struct emu_pkt *p)
+{
+    struct emu_port *dst = p->dst;
+    const struct emu_spec *spec = &dst->dev->fabric->spec;
+    bool idle = !dst->rx.head && !dst->stalled;
+
+    if (!dst->up) {
+        emu_switch_lose(p);
+    } else if (idle && emu_switch_done(dst, p) == emu_switch_now(dst)) {
+        dst->rx_free = emu_switch_now(dst);
+        emu_switch_deliver(p);
+    } else if (idle || emu_switch_of(dst)->used + p->wire_bytes <= spec->buffer_bytes) {
+        emu_switch_queue(p);
+    } else if (spec->loss_tail) {
+        dst->dropped++;
+        emu_switch_lose(p);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* ---- pauses --------------------------------------------------------------------------------------------------------- */
+
+static void emu_switch_line_up(struct emu_port_list *l, struct emu_port *src)
+{
+    src->paused_next = NULL;
+    if (l->head)
+        l->last->paused_next = src;
+    else
+        l->head = src;
+    l->last = src;
+}
+
+static void emu_switch_pause(struct emu_port *src)
+{
+    src->pauses++;
+    src->paused_at = emu_switch_now(src);
+    emu_switch_line_up(&emu_switch_of(src)->paused, src);
+}
+
+static void emu_switch_resume(struct emu_port *src)
+{
+    src->paused_ns += emu_switch_now(src) - src->paused_at;
+    emu_link_resume(src);
+}
+
+/** One packet of each paused port, if there is room for it; who got none stays in front. True if any entered. */
+static bool emu_switch_round(struct emu_switch *sw)
+{
+    struct emu_port_list waiting = {0}, served = {0};
+    struct emu_port *src = sw->paused.head, *next;
+    bool entered = false;
+
+    for (; src; src = next) {
+        struct emu_pkt *p = src->held.head, *rest = p->next;
+
+        next = src->paused_next;
+        if (!emu_switch_enter(p)) {
+            emu_switch_line_up(&waiting, src);
+            continue;
+        }
+        entered = true;
+        src->held.head = rest;
+        if (rest)
+            emu_switch_line_up(&served, src);
+        else
+            emu_switch_resume(src);
+    }
+    if (waiting.head && served.head)
+        waiting.last->paused_next = served.head;
+    sw->paused.head = waiting.head ? waiting.head : served.head;
+    sw->paused.last = served.head ? served.last : waiting.last;
+    return entered;
+}
+
+static void emu_switch_admit(struct emu_switch *sw)
+{
+    while (sw->paused.head && emu_switch_round(sw))
+        ;
+}
+
+/* ---- what happens ---------------------------------------------------------------------------------------------------- */
+
+static void emu_switch_served(void *obj, uint64_t gen)
+{
+    struct emu_port *dst = obj;
+    struct emu_pkt *p;
+
+    if (gen != dst->rx_gen)
+        return; /* stalled or down since */
+    p = emu_switch_dequeue(dst);
+    emu_switch_serve(dst);
+    emu_switch_deliver(p);
+    emu_switch_admit(emu_switch_of(dst));
+}
+
+void emu_switch_arrive(void *obj, uint64_t arg)
+{
+    struct emu_pkt *p = obj;
+    struct emu_port *src = p->src;
+
+    (void)arg;
+    if (!src->held.head) {
+        if (emu_switch_enter(p))
+            return;
+        emu_switch_pause(src);
+    }
+    emu_switch_append(&src->held, p);
+}
+
+void emu_switch_changed(struct emu_port *dst)
+{
+    dst->rx_gen++; /* what it was taking it has not taken */
+    while (!dst->up && dst->rx.head)
+        emu_switch_lose(emu_switch_dequeue(dst));
+    dst->rx_free = emu_switch_now(dst);
+    emu_switch_serve(dst);
+    emu_switch_admit(emu_switch_of(dst));
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_topo.c - which ports are there, which are a GPU's own, which reach each other, and what they can carry at most.
+ * Questions about a fabric as its SPEC made it; timed changes do not count. Called by emu_fabric.c and emu_report.c;
+ * next: nothing.
+ */
+#include "emu.h"
+
+int emu_topo_plane(const struct emu_spec *s, int dev)
+{
+    return dev % s->ports % s->planes;
+}
+
+/** True where GPUs 2i and 2i + 1 of the host are equally near to the ports of both. */
+static bool emu_topo_pairs(const struct emu_spec *s, int host)
+{
+    return s->topo == EMU_TOPO_PXB || (s->topo == EMU_TOPO_MIXED && host < s->nodes / 2);
+}
+
+/** Appends the ports of one card, i.e. those that the SPEC's `ports` gave to one GPU, as far as they are there. */
+static int emu_topo_card(const struct emu_fabric *f, int host, int card, int n, struct emu_port **out)
+{
+    for (int i = 0; i < f->spec.ports; i++) {
+        struct emu_dev *d = &f->devs[host * f->per_host + card * f->spec.ports + i];
+
+        if (d->exists)
+            out[n++] = &d->port;
+    }
+    return n;
+}
+
+int emu_topo_ports(const struct emu_fabric *f, int pe, struct emu_port *out[EMU_SPEC_PORTS])
+{
+    int host = pe / f->spec.gpus, gpu = pe % f->spec.gpus, mine = gpu % 2, near, own, first;
+    struct emu_port *both[2 * EMU_SPEC_PORTS];
+
+    if (!emu_topo_pairs(&f->spec, host))
+        return emu_topo_card(f, host, gpu, 0, out);
+    own = emu_topo_card(f, host, gpu - mine, 0, both);
+    near = emu_topo_card(f, host, gpu - mine + 1, own, both);
+    /* Disjoint shares in order; of an odd number the larger goes where more of the card's own ports are. */
+    first = near / 2 + (near % 2 && own > near / 2);
+    if (near == 1)
+        out[0] = both[0]; /* fewer ports than GPUs: shared */
+    for (int i = 0; near > 1 && i < (mine ? near - first : first); i++)
+        out[i] = both[mine ? first + i : i];
+    return near == 1 ? 1 : mine ? near - first : first;
+}
+
+double emu_topo_payload_rate(const struct emu_fabric *f, const struct emu_port *p)
+{
+    return (double)p->rate_bits / 8 * f->spec.mtu / (f->spec.mtu + EMU_FRAME_OVERHEAD);
+}
