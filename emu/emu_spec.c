@@ -4,6 +4,7 @@
  * Called by emu_sim.c; next: emu_fabric.c builds what it says; emu_spec_print.c is the way back.
  */
 #include "emu_spec.h"
+#include "emu_unkind.h"
 
 #include <errno.h>
 #include <math.h>
@@ -307,6 +308,13 @@ static int emu_spec_without(const struct emu_spec_at *at, const char *word, stru
     return 0;
 }
 
+static int emu_spec_unkind(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    if (!emu_unkind_parse(word, &s->unkind))
+        return emu_spec_fail(at, "unkind: seen \"%s\", expected %s", word, emu_unkind_words);
+    return 0;
+}
+
 /** A key and what reads its value. */
 struct emu_spec_row {
     const char *key;
@@ -317,7 +325,7 @@ static const struct emu_spec_row emu_spec_rows[] = {
     {"nodes", emu_spec_nodes},     {"gpus", emu_spec_gpus},       {"ports", emu_spec_ports},   {"rate", emu_spec_rates},
     {"latency", emu_spec_latency}, {"jitter", emu_spec_jitter},   {"loss", emu_spec_loss},     {"mtu", emu_spec_mtu},
     {"cpu", emu_spec_cpu},         {"at", emu_spec_timed},        {"buffer", emu_spec_buffer}, {"topo", emu_spec_topo},
-    {"planes", emu_spec_planes},   {"without", emu_spec_without},
+    {"planes", emu_spec_planes},   {"without", emu_spec_without}, {"unkind", emu_spec_unkind},
 };
 
 enum { EMU_SPEC_ROWS = sizeof(emu_spec_rows) / sizeof(emu_spec_rows[0]) };

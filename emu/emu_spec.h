@@ -57,7 +57,8 @@ struct emu_spec {
     uint64_t jitter_ns;  /* each packet up to this much later, order within a path kept */
     double loss;         /* probability per packet */
     int mtu;
-    bool cpu; /* calls cost time */
+    bool cpu;        /* calls cost time */
+    unsigned unkind; /* enum emu_unkind */
     enum emu_topo topo;
     bool loss_tail;        /* a full buffer drops instead of pausing */
     uint64_t buffer_bytes; /* that packets may wait in, for each plane's switch */

@@ -4,6 +4,7 @@
  * topologies. Knows no defaults. Called by emu_fabric.c and emu_spec.c; next: nothing, emu_spec.c is the way back.
  */
 #include "emu_spec.h"
+#include "emu_unkind.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,8 @@ char *emu_spec_print(const struct emu_spec *s)
     fputs(",buffer=", f);
     emu_spec_print_bytes(f, s->buffer_bytes);
     fprintf(f, ",mtu=%d,cpu=%s", s->mtu, s->cpu ? "on" : "off");
+    fputs(",unkind=", f);
+    emu_unkind_print(f, s->unkind);
     fprintf(f, ",topo=%s,planes=%d", emu_topo_name(s->topo), s->planes);
     for (int i = 0; i < s->n_without; i++)
         fprintf(f, "%sh%d/mlx5_%d:1", i ? "+" : ",without=", s->without[i].host, s->without[i].dev);
