@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 enum { ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
-enum { PORTS = 8 };
+enum { PORTS = 16 };
 
 static char why[2048], notes[4096];
 static struct emu_sim_port counters[PORTS];
