@@ -21,6 +21,7 @@
 #include "emu_map.h"
 #include "emu_rng.h"
 #include "emu_spec.h"
+#include "emu_store.h"
 
 #define EMU_EXPORT __attribute__((visibility("default")))
 
@@ -102,6 +103,7 @@ struct emu_payload {
 struct emu_pkt {
     struct emu_pkt *next;
     struct emu_pkt *made_before; /* all packets of the fabric, for the end */
+    uint32_t holds;              /* those that still want the payload, beside whoever has the packet */
     struct emu_port *src, *dst;
     uint32_t dst_qpn;
     enum emu_op op;
@@ -120,7 +122,7 @@ struct emu_pkt {
 
 /** A fresh zeroed packet with room for len payload bytes, or NULL without memory. */
 struct emu_pkt *emu_pkt_alloc(struct emu_fabric *f, uint32_t len);
-/** Gives a packet back to the fabric's pool. */
+/** Gives a packet back to the fabric's pool, or lets go of it where others hold it. */
 void emu_pkt_free(struct emu_fabric *f, struct emu_pkt *p);
 /** Frees every packet, those on their way too, at the end of the fabric's life. */
 void emu_pkt_drain(struct emu_fabric *f);
@@ -199,6 +201,7 @@ struct emu_fabric {
     int n_devs, per_host;
     struct emu_switch plane[EMU_SPEC_PORTS];
     struct emu_pkt *free_small, *free_large, *made;
+    struct emu_store_pool store;
     uint64_t trace;
     unsigned lock_depth;
 };
@@ -318,6 +321,7 @@ struct emu_mr {
     uint64_t local_base;  /* address that goes with the lkey */
     uint64_t remote_base; /* address that goes with the rkey */
     int access;
+    uint32_t stores; /* on their way into it */
 };
 
 /** Registers host memory. local and remote are the addresses of its first byte by lkey and rkey. NULL and errno. */
@@ -333,6 +337,9 @@ bool emu_mr_local_ok(struct emu_qp *qp, const struct ibv_sge *sge, int n, int ne
 bool emu_mr_gather(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, struct emu_payload *to);
 /** As gather, the other way. */
 bool emu_mr_scatter(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, const struct emu_payload *from);
+/** Finds the region and the place in it of byte off of a list, and how many bytes follow there; else NULL. */
+struct emu_mr *emu_mr_at(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, uint64_t *place,
+                         uint64_t *room);
 /** What a PE's plain registrations add to an address to name it to peers, so that no peer address is a valid pointer. */
 uint64_t emu_mr_shift(int owner);
 /** Bytes of a list. */
@@ -409,7 +416,10 @@ enum { EMU_NO_EVENT = -1 };
 /** Something the responder still has to say, in PSN order. */
 struct emu_reply {
     enum emu_reply_kind kind;
-    bool again; /* to a repeated request */
+    bool again;     /* to a repeated request */
+    bool waits;     /* ATOMIC: not executed yet */
+    uint64_t due;   /* not before this */
+    uint64_t after; /* READ: executes behind the stores before this number */
     uint32_t psn;
     uint64_t va;
     uint32_t rkey, len, sent; /* READ: bytes */
@@ -465,6 +475,7 @@ struct emu_qp {
     uint32_t reply_head, reply_count;
     struct emu_atomic_done atomic[EMU_MAX_RD_ATOMIC];
     uint32_t atomic_next;
+    struct emu_store_queue store;
 };
 
 /** a - b in PSN space, -2^23 .. 2^23-1 (IBA 9.7.2). */
@@ -520,11 +531,31 @@ void emu_req_start(struct emu_qp *qp);
 /** Completes the WQE at una with this status; an error ends the QP. */
 void emu_req_complete(struct emu_qp *qp, enum ibv_wc_status status);
 
-/** Takes a request packet. */
-void emu_resp_receive(struct emu_qp *qp, const struct emu_pkt *p);
-/** The responder's next READ or atomic response (or an ACK that stands behind them), or NULL. */
-struct emu_pkt *emu_resp_next(struct emu_qp *qp);
+/** Takes a request packet; what has to keep its payload holds it. */
+void emu_resp_receive(struct emu_qp *qp, struct emu_pkt *p);
 /** Completes the oldest receive. */
 void emu_resp_complete(struct emu_qp *qp, enum ibv_wc_status status, const struct emu_pkt *p);
+
+/** Acknowledges up to psn, but never ahead of READ data that still has to go, or of bytes that nobody can see. */
+void emu_reply_ack(struct emu_qp *qp, uint32_t psn);
+/**
+ * Refuses the expected request, behind the answers that still have to go, and raises the event if it is not EMU_NO_EVENT.
+ * What comes behind the refused packet is dropped without a word (IBA 9.7.5.2).
+ */
+void emu_reply_nak(struct emu_qp *qp, enum emu_nak nak, int event);
+/** The same with the event that belongs to the refusal. */
+void emu_reply_refuse(struct emu_qp *qp, enum emu_nak nak);
+/** Answers that the requester cannot have yet. A repeated one does not count: the first may have arrived after all. */
+uint32_t emu_reply_answers_due(const struct emu_qp *qp);
+/** Adds an answer. */
+void emu_reply_push(struct emu_qp *qp, struct emu_reply r);
+/** The answer to a READ that comes now. */
+struct emu_reply emu_reply_to_read(const struct emu_qp *qp, const struct emu_pkt *p);
+/** An atomic has been executed: its answer may leave at this time. */
+void emu_reply_executed(struct emu_qp *qp, uint32_t psn, uint64_t old, uint64_t t);
+/** The next answer that may leave: READ or atomic, or an ACK or NAK that stood behind them. NULL: none. */
+struct emu_pkt *emu_reply_next(struct emu_qp *qp);
+/** True for a timer of this file that would find nothing to do. */
+bool emu_reply_timer_void(emu_event_fn fn, void *obj, uint64_t arg);
 
 #endif

@@ -63,8 +63,10 @@ void emu_ctx_teardown(struct emu_ctx *ctx)
     struct emu_ctx **at = &ctx->dev->ctxs;
     void *object;
 
-    while ((object = emu_ctx_find(&ctx->dev->qps, ctx, emu_ctx_of_qp)))
+    while ((object = emu_ctx_find(&ctx->dev->qps, ctx, emu_ctx_of_qp))) {
+        emu_store_drop(object); /* whose memory may be gone */
         emu_qp_destroy(object);
+    }
     while ((object = emu_ctx_find(&ctx->dev->mrs, ctx, emu_ctx_of_mr)))
         emu_mr_dereg(object);
     while (ctx->cqs)

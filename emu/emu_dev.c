@@ -5,6 +5,7 @@
  */
 #include "emu.h"
 #include "emu_abi.h"
+#include "emu_unkind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,14 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+/** What a call costs: what the table says, or for control calls of a slow device (unkind=slowctl) a multiple of that. */
+static uint64_t emu_dev_cost(struct emu_fabric *f, enum emu_cost cost)
+{
+    if ((f->spec.unkind & EMU_UNKIND_SLOWCTL) && cost >= EMU_COST_OPEN && cost <= EMU_COST_MODIFY_QP)
+        return emu_unkind_slow(&f->store.rng, emu_cost_ns(cost));
+    return emu_cost_ns(cost);
+}
 
 int emu_enter(struct emu_fabric *f, enum emu_cost cost, const char *what)
 {
@@ -21,7 +30,7 @@ int emu_enter(struct emu_fabric *f, enum emu_cost cost, const char *what)
         return -ENOTSUP;
     self->last_call = what;
     self->changes++;
-    f->clock->charge(f, emu_cost_ns(cost));
+    f->clock->charge(f, emu_dev_cost(f, cost));
     f->clock->lock(f);
     return 0;
 }

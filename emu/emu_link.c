@@ -55,9 +55,9 @@ static struct emu_pkt *emu_link_next_of(struct emu_qp *qp)
 
     /* Requests and responses of one QP take turns, so that neither direction starves. */
     qp->reply_turn = !qp->reply_turn;
-    p = qp->reply_turn ? emu_resp_next(qp) : emu_req_next(qp);
+    p = qp->reply_turn ? emu_reply_next(qp) : emu_req_next(qp);
     if (!p)
-        p = qp->reply_turn ? emu_req_next(qp) : emu_resp_next(qp);
+        p = qp->reply_turn ? emu_req_next(qp) : emu_reply_next(qp);
     return p;
 }
 

@@ -116,6 +116,7 @@ struct emu_mr *emu_mr_reg(struct emu_pd *pd, void *addr, size_t len, uint64_t lo
 
 int emu_mr_dereg(struct emu_mr *mr)
 {
+    emu_store_settle(mr);
     emu_map_del(&mr->ctx->dev->mrs, mr->ibv.lkey);
     ((struct emu_pd *)mr->ibv.pd)->refs--;
     free(mr);
@@ -163,6 +164,25 @@ uint64_t emu_sge_len(const struct ibv_sge *sge, int n)
     for (int i = 0; i < n; i++)
         len += sge[i].length;
     return len;
+}
+
+struct emu_mr *emu_mr_at(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, uint64_t *place,
+                         uint64_t *room)
+{
+    for (int i = 0; i < n; i++) {
+        struct emu_mr *mr = emu_mr_local(qp, &sge[i]);
+
+        if (off >= sge[i].length) {
+            off -= sge[i].length;
+            continue;
+        }
+        if (!mr || !emu_mr_covers(mr->local_base, mr->ibv.length, sge[i].addr, sge[i].length))
+            return NULL;
+        *place = sge[i].addr + off - mr->local_base;
+        *room = sge[i].length - off;
+        return mr;
+    }
+    return NULL;
 }
 
 /** Walks the part [off, off+len) of a list. False where a region on the way is not there any more. */

@@ -36,6 +36,10 @@ void emu_pkt_free(struct emu_fabric *f, struct emu_pkt *p)
 {
     struct emu_pkt **pool = p->payload.bytes ? &f->free_large : &f->free_small;
 
+    if (p->holds) {
+        p->holds--;
+        return;
+    }
     p->next = *pool;
     *pool = p;
 }

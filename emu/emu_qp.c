@@ -102,6 +102,7 @@ static void emu_qp_clear(struct emu_qp *qp)
     qp->nxt_pkt = qp->rd_out = 0;
     qp->rq_freed = qp->rq_head = qp->rq_tail = 0;
     qp->reply_count = 0;
+    emu_store_forget(qp);
     qp->msg_open = qp->nak_sent = qp->heard = qp->refused = false;
     qp->peer = NULL;
     memset(qp->atomic, 0, sizeof(qp->atomic));
@@ -128,6 +129,7 @@ void emu_qp_to_error(struct emu_qp *qp)
     qp->ack_timer = qp->rnr_waiting = false;
     emu_link_forget(qp);
     qp->reply_count = 0;
+    emu_store_finish(qp);
     while (qp->sq_una < qp->sq_tail)
         emu_req_complete(qp, IBV_WC_WR_FLUSH_ERR);
     while (qp->rq_head < qp->rq_tail)

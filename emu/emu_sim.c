@@ -274,7 +274,8 @@ static bool emu_sim_void(const struct emu_heap_event *e)
 
     if (e->fn == emu_sim_timer)
         return pe->state != EMU_PE_SLEEPING || pe->sleep_no != e->arg;
-    return emu_req_timer_void(e->fn, e->obj, e->arg);
+    return emu_req_timer_void(e->fn, e->obj, e->arg) || emu_reply_timer_void(e->fn, e->obj, e->arg) ||
+           emu_store_void(e->fn, e->obj, e->arg);
 }
 
 static int emu_sim_loop(struct emu_sim *s)
@@ -354,6 +355,7 @@ static void emu_sim_close(struct emu_sim *s)
             s->task->destroy(s->pe[i].task);
     }
     emu_fabric_fini(&s->fabric);
+    emu_store_fini(&s->fabric);
     emu_heap_fini(&s->heap);
     free(s->meeting.send);
     free(s->meeting.recv);
@@ -397,6 +399,7 @@ static int emu_sim_open(const struct emu_sim_options *o, struct emu_sim **out, c
         return -ENOMEM;
     s->fabric.spec = spec;
     s->fabric.rng.state = s->seed = o->seed;
+    emu_store_init(&s->fabric, o->seed);
     s->fabric.clock = &emu_sim_clock;
     s->limit = o->limit_ns ? o->limit_ns : EMU_SIM_LIMIT;
     s->task = o->vehicle == EMU_SIM_THREADS ? &emu_task_threads : &emu_task_coroutines;
