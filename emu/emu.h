@@ -178,12 +178,25 @@ struct emu_dev {
     void *behind;
     struct emu_fabric *fabric;
     bool exists; /* false: the SPEC leaves it out; nobody sees or reaches it */
-    int host, gpu;
+    int host;
+    int card; /* in the fabric: the ports that one GPU would have, in one slot */
     uint64_t guid;
     struct emu_port port;
     struct emu_map qps; /* QPN -> struct emu_qp */
     struct emu_map mrs; /* key -> struct emu_mr */
     struct emu_ctx *ctxs;
+};
+
+enum emu_direction { EMU_OUT, EMU_IN, EMU_DIRECTIONS };
+
+/** Something bytes pass through at a rate, one after the other. */
+struct emu_pipe {
+    uint64_t free_ps; /* when it is through with what it has, ps */
+};
+
+/** The slot of the i-th card and the link of the i-th GPU of the fabric: there are as many of each. */
+struct emu_bus {
+    struct emu_pipe slot[EMU_DIRECTIONS], gpu[EMU_DIRECTIONS];
 };
 
 /** The switch of one plane: a buffer that its ports share, and the ports it has paused, who waits longest in front. */
@@ -200,6 +213,7 @@ struct emu_fabric {
     struct emu_dev *devs; /* host-major, then GPU, then port */
     int n_devs, per_host;
     struct emu_switch plane[EMU_SPEC_PORTS];
+    struct emu_bus *bus; /* one a PE */
     struct emu_pkt *free_small, *free_large, *made;
     struct emu_store_pool store;
     uint64_t trace;
@@ -229,6 +243,8 @@ void emu_fabric_schedule(struct emu_fabric *f);
 int emu_topo_plane(const struct emu_spec *s, int dev);
 /** The ports that are a PE's own, in the order of their devices; returns how many. */
 int emu_topo_ports(const struct emu_fabric *f, int pe, struct emu_port *out[EMU_SPEC_PORTS]);
+/** Payload bytes a second that the first so many ports of a PE carry one way at most: wires, slots, GPU link. */
+double emu_topo_ceiling(const struct emu_fabric *f, int pe, int ports);
 /** Payload bytes a second of a port whose packets are all full. */
 double emu_topo_payload_rate(const struct emu_fabric *f, const struct emu_port *p);
 
@@ -244,6 +260,13 @@ void emu_link_send_ctl(struct emu_port *port, struct emu_pkt *p);
 void emu_link_resume(struct emu_port *port);
 /** How long so many bytes take on a port's side of the wire, ns. */
 uint64_t emu_link_time(const struct emu_port *p, uint32_t wire_bytes);
+
+/**
+ * Payload of a queue pair (NULL: of nobody) passes between a port and memory, from start on. Returns when it is
+ * through, ns; start itself where nothing limits it.
+ */
+uint64_t emu_bus_through(struct emu_port *port, const struct emu_qp *qp, enum emu_direction way, uint64_t start,
+                         uint32_t bytes);
 
 /** Event: a packet's last bit is at the switch. Takes ownership. */
 void emu_switch_arrive(void *pkt, uint64_t arg);

@@ -57,7 +57,8 @@ int emu_fabric_init(struct emu_fabric *f)
     f->trace = 14695981039346656037u;
     f->spec_text = emu_spec_print(&f->spec);
     f->devs = calloc((size_t)f->n_devs, sizeof(*f->devs));
-    if (!f->devs || !f->spec_text)
+    f->bus = calloc((size_t)(f->spec.nodes * f->spec.gpus), sizeof(*f->bus));
+    if (!f->devs || !f->spec_text || !f->bus)
         return -ENOMEM;
     for (int i = 0; i < f->n_devs; i++) {
         struct emu_dev *d = &f->devs[i];
@@ -66,7 +67,7 @@ int emu_fabric_init(struct emu_fabric *f)
         d->fabric = f;
         d->host = i / f->per_host;
         d->exists = emu_spec_has(&f->spec, &(struct emu_place){d->host, n});
-        d->gpu = n / f->spec.ports;
+        d->card = i / f->spec.ports;
         d->guid = 0x0200000000000000u | ((uint64_t)d->host << 16) | (uint64_t)n;
         emu_fabric_name(d, n);
         if (emu_fabric_port(f, d, i, n))
@@ -89,9 +90,11 @@ void emu_fabric_fini(struct emu_fabric *f)
     for (int i = 0; f->devs && i < f->n_devs; i++)
         emu_fabric_free_dev(&f->devs[i]);
     free(f->devs);
+    free(f->bus);
     free(f->spec_text);
     emu_pkt_drain(f);
     f->devs = NULL;
+    f->bus = NULL;
     f->spec_text = NULL;
 }
 

@@ -98,13 +98,14 @@ static struct emu_pkt *emu_link_pop_ctl(struct emu_port *port)
     return p;
 }
 
-/** What leaves next. A queue pair that is asked may send a NAK instead of what it had: acknowledgements are looked at anew. */
-static struct emu_pkt *emu_link_choose(struct emu_port *port)
+/** What leaves next, and the queue pair whose data it is. A queue pair that is asked may send a NAK instead of what it had: acknowledgements are looked at anew. */
+static struct emu_pkt *emu_link_choose(struct emu_port *port, struct emu_qp **from)
 {
     for (;;) {
         struct emu_pkt *p = emu_link_pop_ctl(port);
         struct emu_qp *qp;
 
+        *from = NULL;
         if (p)
             return p;
         qp = emu_link_pop(port);
@@ -113,6 +114,7 @@ static struct emu_pkt *emu_link_choose(struct emu_port *port)
         p = emu_link_next_of(qp);
         if (p) {
             emu_link_push(port, qp);
+            *from = qp;
             return p;
         }
     }
@@ -122,17 +124,20 @@ static void emu_link_start(struct emu_port *port)
 {
     struct emu_fabric *f = port->dev->fabric;
     struct emu_pkt *p;
-    uint64_t t;
+    struct emu_qp *qp;
+    uint64_t now = f->clock->now(f), t, through;
 
     if (port->tx_busy || port->held.head)
         return;
     port->tx_busy = true; /* before choosing: what is chosen from may want to send and come back here */
-    p = emu_link_choose(port);
+    p = emu_link_choose(port, &qp);
     if (!p) {
         port->tx_busy = false;
         return;
     }
-    t = f->clock->now(f) + emu_link_time(port, p->wire_bytes);
+    t = now + emu_link_time(port, p->wire_bytes);
+    through = emu_bus_through(port, qp, EMU_OUT, now, emu_pkt_payload(p));
+    t = through > t ? through : t;
     f->clock->at(f, t, emu_link_sent, port, 0);
     emu_link_travel(port, p, t);
 }

@@ -67,16 +67,20 @@ int emu_report_pe_planes(const struct emu_sim *s, int pe, char *out, size_t len)
 
 double emu_report_pe_ceiling(const struct emu_sim *s, int pe, int ports)
 {
-    struct emu_port *port[EMU_SPEC_PORTS];
-    double sum = 0;
-    int n;
+    return pe < 0 || pe >= s->n_pes ? 0 : emu_topo_ceiling(&s->fabric, pe, ports);
+}
 
-    if (pe < 0 || pe >= s->n_pes)
-        return 0;
-    n = emu_topo_ports(&s->fabric, pe, port);
-    for (int i = 0; i < n && i < ports; i++)
-        sum += emu_topo_payload_rate(&s->fabric, port[i]);
-    return sum;
+/** "2 x 200 Gb/s + 1 x 100 Gb/s" */
+static void emu_report_rates(struct emu_text *t, struct emu_port *const *port, int n)
+{
+    for (int i = 0; i < n;) {
+        int same = 1;
+
+        while (i + same < n && port[i + same]->rate_bits == port[i]->rate_bits)
+            same++;
+        emu_report_add(t, "%s%d x %.4g Gb/s", i ? " + " : "", same, (double)port[i]->rate_bits / 1e9);
+        i += same;
+    }
 }
 
 int emu_report_ceiling_text(const struct emu_sim *s, int pe, int ports, char *out, size_t len)
@@ -90,17 +94,14 @@ int emu_report_ceiling_text(const struct emu_sim *s, int pe, int ports, char *ou
         return -EINVAL;
     n = emu_topo_ports(&s->fabric, pe, port);
     n = ports < n ? ports : n;
-    emu_report_add(&t, "%.2f GB/s: ", emu_report_pe_ceiling(s, pe, n) / 1e9);
-    for (int i = 0; i < n;) {
-        int same = 1;
-
-        while (i + same < n && port[i + same]->rate_bits == port[i]->rate_bits)
-            same++;
-        emu_report_add(&t, "%s%d x %.4g Gb/s", i ? " + " : "", same, (double)port[i]->rate_bits / 1e9);
-        i += same;
-    }
+    emu_report_add(&t, "%.2f GB/s: ", emu_topo_ceiling(&s->fabric, pe, n) / 1e9);
+    emu_report_rates(&t, port, n);
     emu_report_add(&t, "%s, %d of %d bytes are payload", n > 0 ? "" : "no ports", spec->mtu,
                    spec->mtu + EMU_FRAME_OVERHEAD);
+    if (spec->pcie_bits)
+        emu_report_add(&t, "; at most %.4g Gb/s a PCIe slot", (double)spec->pcie_bits / 1e9);
+    if (spec->gpu_bits)
+        emu_report_add(&t, "; at most %.4g Gb/s the GPU", (double)spec->gpu_bits / 1e9);
     return t.full ? -ENOSPC : 0;
 }
 

@@ -259,6 +259,27 @@ static int emu_spec_loss(const struct emu_spec_at *at, const char *word, struct 
     return emu_spec_number(at, "loss", word, emu_spec_no_units, 0, 1, &s->loss);
 }
 
+/** A rate, or "ideal", which is 0. */
+static int emu_spec_bus(const struct emu_spec_at *at, const char *key, const char *word, uint64_t *out)
+{
+    double v = 0;
+
+    if (strcmp(word, "ideal") != 0 && emu_spec_number(at, key, word, emu_spec_rate_units, 1e6, 1e13, &v))
+        return -EINVAL;
+    *out = (uint64_t)llround(v);
+    return 0;
+}
+
+static int emu_spec_pcie(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    return emu_spec_bus(at, "pcie", word, &s->pcie_bits);
+}
+
+static int emu_spec_gpu(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    return emu_spec_bus(at, "gpu", word, &s->gpu_bits);
+}
+
 /** At least two packets of any size, or nothing would ever pass. */
 static int emu_spec_buffer(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
 {
@@ -322,10 +343,12 @@ struct emu_spec_row {
 };
 
 static const struct emu_spec_row emu_spec_rows[] = {
-    {"nodes", emu_spec_nodes},     {"gpus", emu_spec_gpus},       {"ports", emu_spec_ports},   {"rate", emu_spec_rates},
-    {"latency", emu_spec_latency}, {"jitter", emu_spec_jitter},   {"loss", emu_spec_loss},     {"mtu", emu_spec_mtu},
-    {"cpu", emu_spec_cpu},         {"at", emu_spec_timed},        {"buffer", emu_spec_buffer}, {"topo", emu_spec_topo},
-    {"planes", emu_spec_planes},   {"without", emu_spec_without}, {"unkind", emu_spec_unkind},
+    {"nodes", emu_spec_nodes},     {"gpus", emu_spec_gpus},       {"ports", emu_spec_ports},
+    {"rate", emu_spec_rates},      {"latency", emu_spec_latency}, {"jitter", emu_spec_jitter},
+    {"loss", emu_spec_loss},       {"mtu", emu_spec_mtu},         {"cpu", emu_spec_cpu},
+    {"at", emu_spec_timed},        {"buffer", emu_spec_buffer},   {"pcie", emu_spec_pcie},
+    {"gpu", emu_spec_gpu},         {"topo", emu_spec_topo},       {"planes", emu_spec_planes},
+    {"without", emu_spec_without}, {"unkind", emu_spec_unkind},
 };
 
 enum { EMU_SPEC_ROWS = sizeof(emu_spec_rows) / sizeof(emu_spec_rows[0]) };

@@ -60,9 +60,10 @@ struct emu_spec {
     bool cpu;        /* calls cost time */
     unsigned unkind; /* enum emu_unkind */
     enum emu_topo topo;
-    bool loss_tail;        /* a full buffer drops instead of pausing */
-    uint64_t buffer_bytes; /* that packets may wait in, for each plane's switch */
-    int planes;            /* port k of a GPU lies in plane k % planes; planes do not reach each other */
+    uint64_t pcie_bits, gpu_bits; /* payload each way, of a card's slot and of a GPU's link; 0: nothing limits it */
+    bool loss_tail;               /* a full buffer drops instead of pausing */
+    uint64_t buffer_bytes;        /* that packets may wait in, for each plane's switch */
+    int planes;                   /* port k of a GPU lies in plane k % planes; planes do not reach each other */
     struct emu_place without[EMU_SPEC_WITHOUT]; /* ports that are not there */
     int n_without;
     struct emu_change change[EMU_SPEC_CHANGES];

@@ -44,6 +44,15 @@ static void emu_spec_print_rate(FILE *f, uint64_t bits)
         fprintf(f, "%llu", (unsigned long long)bits);
 }
 
+static void emu_spec_print_bus(FILE *f, const char *key, uint64_t bits)
+{
+    fprintf(f, ",%s=", key);
+    if (bits)
+        emu_spec_print_rate(f, bits);
+    else
+        fputs("ideal", f);
+}
+
 static void emu_spec_print_bytes(FILE *f, uint64_t n)
 {
     static const char units[] = {'\0', 'K', 'M', 'G'};
@@ -97,6 +106,8 @@ char *emu_spec_print(const struct emu_spec *s)
         fputs("tail", f);
     else
         emu_spec_print_double(f, s->loss);
+    emu_spec_print_bus(f, "pcie", s->pcie_bits);
+    emu_spec_print_bus(f, "gpu", s->gpu_bits);
     fputs(",buffer=", f);
     emu_spec_print_bytes(f, s->buffer_bytes);
     fprintf(f, ",mtu=%d,cpu=%s", s->mtu, s->cpu ? "on" : "off");

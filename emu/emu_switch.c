@@ -79,23 +79,38 @@ static struct emu_pkt *emu_switch_take(struct emu_pkt_list *l)
 
 static void emu_switch_served(void *obj, uint64_t gen);
 
-/** When the port will have taken a packet that it begins to take now, or whose last bit arrives now if it is idle. */
-static uint64_t emu_switch_done(const struct emu_port *dst, const struct emu_pkt *p)
+/**
+ * The port begins to take a packet now, or has just taken it if it was idle: when it is in memory. The slot may hold it
+ * up, and with it what waits behind.
+ */
+static uint64_t emu_switch_begin(struct emu_port *dst, const struct emu_pkt *p)
 {
-    uint64_t now = emu_switch_now(dst), done = dst->rx_free + emu_link_time(dst, p->wire_bytes);
+    uint64_t now = emu_switch_now(dst), time = emu_link_time(dst, p->wire_bytes), done = dst->rx_free + time;
+    const struct emu_spec *spec = &dst->dev->fabric->spec;
 
-    return done > now ? done : now;
+    done = done > now ? done : now;
+    if (spec->pcie_bits || spec->gpu_bits) {
+        uint64_t through =
+            emu_bus_through(dst, emu_map_get(&dst->dev->qps, p->dst_qpn), EMU_IN, done - time, emu_pkt_payload(p));
+
+        done = through > done ? through : done;
+    }
+    dst->rx_free = done;
+    return done;
 }
 
-/** Begins to receive the first packet that waits. */
-static void emu_switch_serve(struct emu_port *dst)
+static void emu_switch_serve_until(struct emu_port *dst, uint64_t done)
 {
     struct emu_fabric *f = dst->dev->fabric;
 
-    if (!dst->rx.head || dst->stalled)
-        return;
-    dst->rx_free = emu_switch_done(dst, dst->rx.head);
-    f->clock->at(f, dst->rx_free, emu_switch_served, dst, ++dst->rx_gen);
+    f->clock->at(f, done, emu_switch_served, dst, ++dst->rx_gen);
+}
+
+/** Begins to take the first packet that waits. */
+static void emu_switch_serve(struct emu_port *dst)
+{
+    if (dst->rx.head && !dst->stalled)
+        emu_switch_serve_until(dst, emu_switch_begin(dst, dst->rx.head));
 }
 
 static void emu_switch_queue(struct emu_pkt *p)
@@ -108,8 +123,6 @@ static void emu_switch_queue(struct emu_pkt *p)
     dst->rx_bytes += p->wire_bytes;
     dst->rx_peak = dst->rx_bytes > dst->rx_peak ? dst->rx_bytes : dst->rx_peak;
     emu_switch_append(&dst->rx, p);
-    if (dst->rx.head == p)
-        emu_switch_serve(dst);
 }
 
 static struct emu_pkt *emu_switch_dequeue(struct emu_port *dst)
@@ -121,19 +134,31 @@ static struct emu_pkt *emu_switch_dequeue(struct emu_port *dst)
     return p;
 }
 
+/** A packet into an idle port: often it is through at once. */
+static void emu_switch_pass(struct emu_pkt *p)
+{
+    struct emu_port *dst = p->dst;
+    uint64_t done = emu_switch_begin(dst, p);
+
+    if (done == emu_switch_now(dst)) {
+        emu_switch_deliver(p);
+        return;
+    }
+    emu_switch_queue(p);
+    emu_switch_serve_until(dst, done);
+}
+
 /** Lets a packet in: to its port, into the buffer, or, where that is what happens, out of the world. False: no room. */
 static bool emu_switch_enter(struct emu_pkt *p)
 {
     struct emu_port *dst = p->dst;
     const struct emu_spec *spec = &dst->dev->fabric->spec;
-    bool idle = !dst->rx.head && !dst->stalled;
 
     if (!dst->up) {
         emu_switch_lose(p);
-    } else if (idle && emu_switch_done(dst, p) == emu_switch_now(dst)) {
-        dst->rx_free = emu_switch_now(dst);
-        emu_switch_deliver(p);
-    } else if (idle || emu_switch_of(dst)->used + p->wire_bytes <= spec->buffer_bytes) {
+    } else if (!dst->rx.head && !dst->stalled) {
+        emu_switch_pass(p);
+    } else if (emu_switch_of(dst)->used + p->wire_bytes <= spec->buffer_bytes) {
         emu_switch_queue(p);
     } else if (spec->loss_tail) {
         dst->dropped++;

@@ -51,3 +51,20 @@ double emu_topo_payload_rate(const struct emu_fabric *f, const struct emu_port *
 {
     return (double)p->rate_bits / 8 * f->spec.mtu / (f->spec.mtu + EMU_FRAME_OVERHEAD);
 }
+
+double emu_topo_ceiling(const struct emu_fabric *f, int pe, int ports)
+{
+    struct emu_port *port[EMU_SPEC_PORTS];
+    double all = 0, card = 0, slot = (double)f->spec.pcie_bits / 8, gpu = (double)f->spec.gpu_bits / 8;
+    int n = emu_topo_ports(f, pe, port);
+
+    n = ports < n ? ports : n;
+    for (int i = 0; i < n; i++) { /* the ports of a card are neighbours */
+        card += emu_topo_payload_rate(f, port[i]);
+        if (i + 1 < n && port[i + 1]->dev->card == port[i]->dev->card)
+            continue;
+        all += slot > 0 && slot < card ? slot : card;
+        card = 0;
+    }
+    return gpu > 0 && gpu < all ? gpu : all;
+}

@@ -113,7 +113,7 @@ struct emu_sim_api {
     int (*pe_planes)(const struct emu_sim *sim, int pe, char *out, size_t len);
     /**
      * Payload bytes a second that the first `ports` ports of a PE can carry one way when every packet is full: headers are
-     * off, timed changes do not count. 0 for a PE there is not.
+     * off, PCIe slots and the GPU's link count, timed changes do not. 0 for a PE there is not.
      */
     double (*pe_ceiling)(const struct emu_sim *sim, int pe, int ports);
     /** How pe_ceiling() comes to its figure, one line for a person. -EINVAL; -ENOSPC where it does not fit. */

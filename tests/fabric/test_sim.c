@@ -78,6 +78,8 @@ static void bad_specs_are_explained(void **state)
     bad_spec("without=h0/mlx5_0:1+h2/mlx5_0:1", "expected hosts below h2");
     bad_spec("without=h0/mlx5_0:1+h0/mlx5_0:1", "twice");
     bad_spec("without=h0/mlx5_0:1,at=1ms:down:h0/mlx5_0:1", "expected a port that is there");
+    bad_spec("pcie=256", "pcie: seen \"256\", expected");
+    bad_spec("gpu=none", "gpu: seen \"none\", expected");
     bad_spec("buffer=16", "expected 16384 to");
     bad_spec("buffer=16MB", "buffer");
     bad_spec("loss=tale", "loss");
@@ -93,7 +95,7 @@ static void a_printed_spec_reads_back(void **state)
         "nodes=3,gpus=2,ports=2,rate=400G:100G,latency=1.3us,jitter=700ns,loss=0.1,mtu=1024",
         "ports=4,gpus=2,topo=mixed,planes=2,without=h1/mlx5_7:1+h0/mlx5_0:1,without=h0/mlx5_1:1",
         "topo=rail,buffer=100000,loss=tail,at=0s:stall:h0/mlx5_0:1",
-        "buffer=3M,topo=pxb,gpus=4",
+        "buffer=3M,topo=pxb,gpus=4,pcie=256G,gpu=1.5T",
         "cpu=off,at=1ms:down:h1/mlx5_0:1,at=2ms:slow:h0/mlx5_1:1:0.3,at=3us:delay:h0/mlx5_0:1:5us"};
 
     (void)state;

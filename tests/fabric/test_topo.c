@@ -108,6 +108,13 @@ static const struct ceiling {
     {"rate=400G:200G,ports=3", 1, 3, 98.0373, "1 x 400 Gb/s + 2 x 200 Gb/s"},
     {"mtu=1024", 0, 1, 23.1465, "1024 of 1106 bytes"},
     {"without=h0/mlx5_0:1", 0, 2, 24.5093, "1 x 200 Gb/s"},
+    {"pcie=256G", 0, 1, 24.5093, "; at most 256 Gb/s a PCIe slot"},
+    {"pcie=256G", 0, 2, 32, "2 x 200 Gb/s, 4096 of 4178 bytes are payload; at most 256 Gb/s a PCIe slot"},
+    {"gpu=300G", 0, 2, 37.5, "; at most 300 Gb/s the GPU"},
+    {"gpu=300G,pcie=256G", 0, 2, 32, "a PCIe slot; at most 300 Gb/s the GPU"},
+    {"pcie=600G,gpu=ideal", 0, 2, 49.0186, "600"},
+    /* a share over two cards has two slots */
+    {"gpus=2,ports=4,topo=pxb,pcie=100G,without=h0/mlx5_0:1+h0/mlx5_1:1+h0/mlx5_2:1", 0, 2, 25, ""},
     {"at=1ms:slow:h0/mlx5_0:1:0.5", 0, 1, 24.5093, "200 Gb/s"},
 };
 
