@@ -8,30 +8,64 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "emu_sim.h"
 
-enum { BENCH_PORTS = 256, BENCH_WHY = 2048 };
+enum { BENCH_PORTS = 1024, BENCH_WHY = 2048, BENCH_FABRIC = 2048, BENCH_SETTINGS = 32 };
 
 enum bench_pattern {
-    BENCH_PUT,   /**< a stream of puts; data is checked at the end */
-    BENCH_SIGNAL /**< each put is followed by a signal; the receiver checks a put's bytes when it sees its signal */
+    BENCH_PUT,    /**< a stream of puts; what no signal announced is checked at the end */
+    BENCH_SIGNAL, /**< puts with signals behind them; the receiver checks a put's bytes when it sees its signal */
+    BENCH_GET,    /**< a stream of gets; the getter checks each one's bytes when it has ended */
+    BENCH_ATOMIC  /**< many PEs change one word of PE 0; the result is checked */
 };
 
-/** What to run. Strings are borrowed for the call. */
+/** How a signal is sent: an atomic add of 1, or a write of the next number. */
+enum bench_signal_how { BENCH_SIGNAL_ADD, BENCH_SIGNAL_SET };
+
+/** The atomic that the atomic pattern does. */
+enum bench_op {
+    BENCH_OP_ADD,
+    BENCH_OP_FETCH_ADD,
+    BENCH_OP_COMPARE_SWAP, /**< adds 1 by compare and swap, again where another was faster */
+    BENCH_OP_SET,
+    BENCH_OP_SWAP,
+    BENCH_OP_AND,
+    BENCH_OP_OR,
+    BENCH_OP_XOR,
+    BENCH_OP_FETCH,
+    BENCH_OP_COUNT
+};
+
+/** What to run. Strings are borrowed for the call; what is zero has a default. */
 struct bench_spec {
     enum bench_pattern pattern;
     const char *fabric; /**< FABRIC SPEC; NULL: its defaults */
     uint64_t seed;
     int ports;         /**< rails a PE opens; 0: all that belong to it */
-    const char *order; /**< "release" or "drain"; NULL: libbraid's default */
+    const char *order; /**< "release", "strict" or "drain"; NULL: libbraid's default */
     const char *fault; /**< a decision of src/plan to switch off; NULL: none */
-    size_t size;       /**< bytes a put */
-    uint64_t count;    /**< puts */
-    unsigned window;   /**< puts outstanding */
+    size_t size;       /**< bytes a put; atomic: 8 or 4, 0: 8 */
+    uint64_t count;    /**< puts a stream; atomics in all */
+    unsigned window;   /**< puts outstanding a stream; atomics a PE */
     enum emu_sim_vehicle vehicle;
+    const char *tail;      /**< "on", "off"; NULL: libbraid's default */
+    int peers;             /**< streams of each sender; 0: one (atomic: every other PE) */
+    bool all;              /**< every PE sends; the slowest one's figures count */
+    unsigned signal_every; /**< a signal after so many puts; 0: none (put), 1 (signal) */
+    enum bench_signal_how signal_how;
+    bool watch_last;  /**< the receiver also watches each put's last 8 bytes (needs tail) */
+    bool rewrite;     /**< every put follows another put of other bytes to the same place */
+    bool one_word;    /**< signals of all senders to a PE add to one word; no bytes are announced by it */
+    int unreachable;  /**< peers that have no rail to the home rail of PE 0 */
+    int except;       /**< PE whose stream is left out of the figures; 0: none (PE 0 never receives) */
+    enum bench_op op; /**< atomic */
+    const char *setting[BENCH_SETTINGS + 1];  /**< more options of libbraid, "name=value"; ends with NULL */
+    void (*progress)(void *arg, double part); /**< called now and then with what is done, 0 to 1; may be NULL */
+    void *progress_arg;
 };
 
 /** What one port carried. */
@@ -41,16 +75,32 @@ struct bench_port {
     uint64_t wire_tx, wire_rx; /**< everything */
 };
 
+/** Times of many ops, ns. */
+struct bench_times {
+    uint64_t count, p50, p99;
+};
+
 struct bench_result {
-    uint64_t payload_bytes; /**< that the sender moved */
+    int sender;             /**< the PE whose figures these are: PE 0, or the slowest */
+    uint64_t payload_bytes; /**< that the sender moved; atomic: of all operands */
+    uint64_t ops;           /**< puts, gets or atomics of the sender (atomic: of all) */
     uint64_t wall_ns;       /**< from its first put to the end of its quiet, virtual time */
     double gbs;
-    double ceiling_gbs; /**< of the rails in use, headers off */
+    double ceiling_gbs;    /**< of the rails in use, headers off */
+    char ceiling_how[256]; /**< how that was worked out */
     double fraction;
-    uint64_t errors; /**< bytes that the receiver compared and found wrong, and signals it missed */
+    double cpu_share; /**< part of wall_ns that the sender's CPU was inside libbraid and below */
+    struct bench_times
+        latency; /**< put, get, atomic: from the call until it has ended; signal: from the put's call until
+                                     the receiver sees its signal */
+    struct bench_times signal; /**< from the acceptance of the put to the acknowledgement of its signal */
+    uint64_t errors;           /**< bytes that the receiver compared and found wrong, and signals it missed */
+    uint64_t compared_bytes;   /**< bytes that were compared */
+    int ports, peers, senders;
+    int per_node; /**< PEs of a node */
     struct bench_port port[BENCH_PORTS];
     int n_ports;
-    char fabric[512];
+    char fabric[BENCH_FABRIC];
     uint64_t trace_hash;
     uint32_t cost_hash;
 };
@@ -62,10 +112,21 @@ struct bench_result {
 int bench_emu_load(const char *path, const struct emu_sim_api **out, char *why, size_t why_len);
 
 /**
- * Runs a generator on a fresh cluster: PE 0 sends to PE 1. 0 even if errors were counted: they are in the result. -EINVAL
- * for a bad spec, or what the fabric, libbraid or the run said, with a reason.
+ * Runs a generator on a fresh cluster. A sender's i-th peer is the i-th PE behind it in the order of PEs, its own node's
+ * last. 0 even if errors were counted: they are in the result. -EINVAL for a bad spec, or what the fabric, libbraid or
+ * the run said, with a reason.
  */
 int bench_run(const struct emu_sim_api *emu, const struct bench_spec *spec, struct bench_result *out, char *why,
               size_t why_len);
+
+/** Puts a pattern moves by default for this size, ports and peers: about 2 ms of 200 Gb/s ports, at most what fits. */
+uint64_t bench_default_count(const struct bench_spec *spec);
+
+/**
+ * What a run with a fault needs so that the fault can show: its defaults are filled into spec where it has none, and the
+ * fabric gets jitter and the unkind things unless it names them (fabric is a buffer for that). -EINVAL with a reason for
+ * an unknown rule.
+ */
+int bench_fault_defaults(struct bench_spec *spec, char *fabric, size_t len, char *why, size_t why_len);
 
 #endif

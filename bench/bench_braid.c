@@ -16,20 +16,24 @@ struct bench_braid {
     struct braid_channel *ch;
     struct braid_mem *mem;
     uint64_t cost_put, cost_signal, cost_progress, cost_completion;
+    uint64_t slept_ns; /* inside calls that block */
 };
 
 static uint64_t bench_braid_now(void *arg)
 {
-    const struct emu_sim_api *emu = arg;
+    const struct bench_braid *t = arg;
 
-    return emu->now();
+    return t->pe->run->emu->now();
 }
 
 static int bench_braid_wait(void *arg, uint64_t deadline_ns)
 {
-    const struct emu_sim_api *emu = arg;
+    struct bench_braid *t = arg;
+    uint64_t began = t->pe->run->emu->now();
+    int rc = t->pe->run->emu->wait(deadline_ns);
 
-    return emu->wait(deadline_ns);
+    t->slept_ns += t->pe->run->emu->now() - began;
+    return rc;
 }
 
 static int bench_braid_alltoall(void *arg, const void *send, void *recv, size_t bytes_each)
@@ -71,7 +75,23 @@ static const char *bench_braid_wish(const struct bench_pe *p, const char *name, 
         return seed;
     if (strcmp(name, "order") == 0)
         return s->order;
-    return strcmp(name, "fault") == 0 ? s->fault : NULL;
+    if (strcmp(name, "tail") == 0)
+        return s->tail;
+    if (strcmp(name, "fault") == 0)
+        return s->fault;
+    return NULL;
+}
+
+/** Whether the caller sets an option itself. */
+static bool bench_braid_is_set(const struct bench_spec *s, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (int i = 0; s->setting[i]; i++) {
+        if (strncmp(s->setting[i], name, len) == 0 && s->setting[i][len] == '=')
+            return true;
+    }
+    return false;
 }
 
 /** Every option but "log" is set, if only to its default: a run must not depend on the caller's environment. */
@@ -85,13 +105,18 @@ static int bench_braid_settings(const struct bench_pe *p, struct bench_braid_set
     for (size_t i = 0; rc == 0 && braid_option_at(i, &row) == 0; i++) {
         const char *value = bench_braid_wish(p, row.name, ports, seed);
 
-        if (strcmp(row.name, "log") == 0)
+        if (strcmp(row.name, "log") == 0 || bench_braid_is_set(p->run->spec, row.name))
             continue;
         if (n == BENCH_BRAID_SETTINGS)
             return -ENOSPC;
         snprintf(out->text[n], sizeof(out->text[n]), "%s=%s", row.name, value ? value : row.default_value);
         out->list[n] = out->text[n];
         n++;
+    }
+    for (int i = 0; rc == 0 && p->run->spec->setting[i]; i++) {
+        if (n == BENCH_BRAID_SETTINGS)
+            return -ENOSPC;
+        out->list[n++] = p->run->spec->setting[i];
     }
     out->list[n] = NULL;
     return rc;
@@ -154,7 +179,7 @@ int bench_braid_open(struct bench_pe *p, void **self)
         o.settings = settings->list;
         o.now = bench_braid_now;
         o.wait = bench_braid_wait;
-        o.clock_arg = (void *)(uintptr_t)p->run->emu;
+        o.clock_arg = t;
         rc = braid_open(&o, &t->b);
     }
     free(settings);
@@ -181,38 +206,90 @@ void bench_braid_close(void *self)
     free(t);
 }
 
+/* ---- calls: each pays for itself, and its time on the CPU is noted ----------------------------------------------- */
+
+/** A call begins, and pays first: what it posts must not leave before its work is done. Now, less what has been slept. */
+static uint64_t bench_braid_begin(struct bench_braid *t, uint64_t cost)
+{
+    uint64_t began = t->pe->run->emu->now() - t->slept_ns;
+
+    t->pe->run->emu->charge(cost);
+    return began;
+}
+
+static void bench_braid_end(struct bench_braid *t, uint64_t began, uint64_t cost)
+{
+    if (cost)
+        t->pe->run->emu->charge(cost);
+    t->pe->busy_ns += t->pe->run->emu->now() - t->slept_ns - began;
+}
+
 static int bench_braid_put(void *self, int pe, uint64_t dst, const void *src, size_t len, struct braid_done *done)
 {
     struct bench_braid *t = self;
+    uint64_t began = bench_braid_begin(t, t->cost_put);
+    int rc = braid_put(t->ch, pe, (struct braid_remote){dst, &t->pe->key[pe]},
+                       (struct braid_local){(void *)(uintptr_t)src, t->mem}, len, done);
 
-    t->pe->run->emu->charge(t->cost_put);
-    return braid_put(t->ch, pe, (struct braid_remote){dst, &t->pe->key[pe]},
-                     (struct braid_local){(void *)(uintptr_t)src, t->mem}, len, done);
+    bench_braid_end(t, began, 0);
+    return rc;
 }
 
-static int bench_braid_signal_add(void *self, int pe, uint64_t word, uint64_t value, struct braid_done *done)
+static int bench_braid_get(void *self, int pe, void *dst, uint64_t src, size_t len, struct braid_done *done)
 {
     struct bench_braid *t = self;
+    uint64_t began = bench_braid_begin(t, t->cost_put);
+    int rc =
+        braid_get(t->ch, pe, (struct braid_local){dst, t->mem}, (struct braid_remote){src, &t->pe->key[pe]}, len, done);
 
-    t->pe->run->emu->charge(t->cost_signal);
-    return braid_signal_add(t->ch, pe, (struct braid_remote){word, &t->pe->key[pe]}, value, done);
+    bench_braid_end(t, began, 0);
+    return rc;
+}
+
+static int bench_braid_signal(void *self, int pe, uint64_t word, enum bench_signal_how how, uint64_t value,
+                              struct braid_done *done)
+{
+    struct bench_braid *t = self;
+    struct braid_remote dst = {word, &t->pe->key[pe]};
+    uint64_t began = bench_braid_begin(t, t->cost_signal);
+    int rc = how == BENCH_SIGNAL_ADD ? braid_signal_add(t->ch, pe, dst, value, done) : -EOPNOTSUPP;
+
+    bench_braid_end(t, began, 0);
+    return rc;
+}
+
+static int bench_braid_atomic(void *self, int pe, uint64_t word, const struct bench_atomic *a, uint64_t *old,
+                              struct braid_done *done)
+{
+    struct bench_braid *t = self;
+    struct braid_remote dst = {word, &t->pe->key[pe]};
+    uint64_t began = bench_braid_begin(t, t->cost_signal);
+    int rc = a->op == BENCH_OP_ADD && a->bytes == 8 ? braid_signal_add(t->ch, pe, dst, a->operand, done) : -EOPNOTSUPP;
+
+    (void)old;
+    bench_braid_end(t, began, 0);
+    return rc;
 }
 
 static int bench_braid_progress(void *self)
 {
     struct bench_braid *t = self;
+    uint64_t began = bench_braid_begin(t, t->cost_progress);
     int n = braid_progress(t->ch);
 
-    t->pe->run->emu->charge(t->cost_progress + (n > 0 ? (uint64_t)n * t->cost_completion : 0));
+    bench_braid_end(t, began, n > 0 ? (uint64_t)n * t->cost_completion : 0);
     return n;
 }
 
 static int bench_braid_quiet(void *self, int pe)
 {
     struct bench_braid *t = self;
+    uint64_t began = bench_braid_begin(t, 0);
+    int rc = braid_quiet(t->ch, pe);
 
-    return braid_quiet(t->ch, pe);
+    bench_braid_end(t, began, 0);
+    return rc;
 }
 
-const struct bench_transport bench_braid = {bench_braid_put, bench_braid_signal_add, bench_braid_progress,
-                                            bench_braid_quiet};
+const struct bench_transport bench_braid = {bench_braid_put,    bench_braid_get,      bench_braid_signal,
+                                            bench_braid_atomic, bench_braid_progress, bench_braid_quiet};

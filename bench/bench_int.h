@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_int.h - what the generators share: a PE's transport, memory and peers.
+ * bench_int.h - what the generators share: a run, its PEs, their streams, and the transport under them.
  */
 #ifndef BENCH_INT_H
 #define BENCH_INT_H
@@ -11,60 +11,218 @@
 
 struct bench_run;
 
-/** A put or signal that the transport cannot take now answers -EAGAIN; bench_pe_step() then makes progress. */
+/** One atomic, for the transport. */
+struct bench_atomic {
+    enum bench_op op; /* BENCH_OP_COMPARE_SWAP: one try */
+    unsigned bytes;
+    uint64_t operand, compare;
+};
+
+/** What cannot be taken now is answered -EAGAIN: the caller makes progress and tries again. */
 struct bench_transport {
     int (*put)(void *self, int pe, uint64_t dst, const void *src, size_t len, struct braid_done *done);
-    int (*signal_add)(void *self, int pe, uint64_t word, uint64_t value, struct braid_done *done);
+    int (*get)(void *self, int pe, void *dst, uint64_t src, size_t len, struct braid_done *done);
+    int (*signal)(void *self, int pe, uint64_t word, enum bench_signal_how how, uint64_t value,
+                  struct braid_done *done);
+    int (*atomic)(void *self, int pe, uint64_t word, const struct bench_atomic *a, uint64_t *old,
+                  struct braid_done *done);
     int (*progress)(void *self);
     int (*quiet)(void *self, int pe);
+};
+
+/** Samples of a time, ns. */
+struct bench_samples {
+    uint64_t *ns; /* owned */
+    size_t count, room;
+};
+
+/** What the atomics of all PEs come to, whatever their order. */
+struct bench_tally {
+    uint64_t add, xor, or, and; /* of the operands */
+    uint64_t old_add, old_xor;  /* of the old values */
+    unsigned char *seen;        /* old values of adds, one bit each */
+    uint64_t twice;             /* old values that were seen before, or cannot be */
+    uint64_t *last;             /* of each PE: its last operand */
+};
+
+/** One put or get under way, and the place in the sender's memory that it uses. */
+struct bench_slot {
+    struct braid_done done;
+    uint64_t due; /* ends that done has to count */
+    uint64_t number, called_ns;
+    bool busy;
+};
+
+/** One signal under way. */
+struct bench_note {
+    struct braid_done done;
+    uint64_t group, accepted_ns;
+    bool busy;
+};
+
+/** What one PE sends to one other. A group is the puts that one signal announces. */
+struct bench_stream {
+    int pe;                       /* the peer */
+    int index;                    /* which of the receiver's incoming streams this is */
+    bool counted;                 /* in the figures */
+    uint64_t first, next, last;   /* numbers of this lap: its first put, the next to be called, the end */
+    uint64_t ended;               /* puts of this lap whose place is free again */
+    uint64_t groups, notes_ended; /* signals accepted and acknowledged in this lap */
+    struct bench_slot *slot;
+    unsigned *free, n_free; /* slots that are free */
+    struct bench_note *note;
+    struct bench_slot *ready; /* filled, called, not accepted yet */
+    bool stale_put;           /* the ready one's other bytes are put */
+    bool owes_signal;         /* its put is accepted */
+    uint64_t owes_accepted_ns;
+    uint64_t *called_ns; /* of each group of the run: when its last put was called */
+};
+
+/** What one PE receives from one other. */
+struct bench_incoming {
+    int from;
+    uint64_t first, seen, last; /* puts of this lap: compared up to seen */
+    uint64_t watched;           /* and by their last bytes up to here */
 };
 
 /** One PE of a run. Remote addresses are those by which peers name the same offset of its memory. */
 struct bench_pe {
     struct bench_run *run;
     int pe, n_pes;
-    unsigned char *mem; /* [0, data) puts land or come from here; the tail word lies behind */
-    size_t mem_len, data_len;
+    unsigned char *mem; /* see bench_shape.c */
+    size_t mem_len;
     uint64_t *remote; /* of each PE: address of its memory's first byte */
     struct braid_key *key;
     const struct bench_transport *transport;
     void *transport_self;
+    struct bench_stream *out;
+    int n_out;
+    struct bench_incoming *in;
+    int n_in;
+    bool lap_sent;     /* all it sends in this lap has been acknowledged and proved */
+    uint64_t busy_ns;  /* CPU inside the transport */
+    uint64_t wall_ns;  /* of its laps together */
+    uint64_t start_ns; /* of the first */
+    uint64_t end_ns;
+    uint64_t meetings; /* that it came to */
+    struct bench_samples latency, signal;
 };
+
+/* Runs begin at a multiple of this, so that a fabric's timed changes can be aimed at them. */
+#define BENCH_START_NS 10000000u
 
 /** A run: the same for all PEs; results are written by the PE that has them. */
 struct bench_run {
     const struct emu_sim_api *emu;
     struct emu_sim *sim;
     const struct bench_spec *spec;
-    int rails;    /* of the sender */
-    size_t slots; /* places for puts in each memory */
-    uint64_t start_ns, end_ns;
-    uint64_t errors;
+    int n_pes, per_node;
+    int rails;            /* of a sender */
+    int senders, peers;   /* PEs 0 to senders - 1 send, to so many each */
+    unsigned every;       /* puts a signal; 0: no signals */
+    size_t stride;        /* bytes of a place */
+    uint64_t places;      /* for puts of one stream in its target */
+    uint64_t lap;         /* puts a stream, between two meetings */
+    uint64_t start_ns;    /* when all begin */
+    struct bench_pe **pe; /* those that run */
+    uint64_t arrived;     /* at meetings, all together */
+    uint64_t done, told;  /* ops that have ended, and how many of them progress was told of */
+    uint64_t errors, compared;
+    struct bench_tally tally;
     char why[BENCH_WHY];
 };
 
-/** Where the tail word is in a PE's memory. */
-static inline size_t bench_tail_offset(const struct bench_pe *p)
+/* ---- bench_shape.c: who sends to whom, and where bytes lie ------------------------------------------------------- */
+
+/** Works out senders, peers, places and laps. 0, or -EINVAL with a reason. */
+int bench_shape(struct bench_run *run, char *why, size_t why_len);
+/** The i-th peer of a PE. */
+int bench_peer(const struct bench_run *run, int pe, int i);
+/** The PE whose i-th peer this one is. */
+int bench_peer_back(const struct bench_run *run, int pe, int i);
+/** Streams that end at a PE. */
+int bench_incoming_count(const struct bench_run *run, int pe);
+/** Where in a PE's memory a put of its index-th incoming stream lands. */
+size_t bench_place_offset(const struct bench_run *run, int index, uint64_t number);
+/** Where the word of its index-th incoming stream is; index -1: the word that all share. */
+size_t bench_word_offset(const struct bench_run *run, int pe, int index);
+/** Where the bytes of a sender's slot are; slots from window on hold the other bytes of a rewrite. */
+size_t bench_slot_offset(const struct bench_run *run, int pe, int stream, unsigned slot);
+/** Bytes of a PE's memory. */
+size_t bench_mem_len(const struct bench_run *run, int pe);
+/** Bytes between a PE's streams, and so on, never overlap: rounds up to a multiple of to. */
+static inline size_t bench_round_up(size_t n, size_t to)
 {
-    return p->data_len;
+    return (n + to - 1) / to * to;
 }
+
+/* ---- bench_pattern.c --------------------------------------------------------------------------------------------- */
 
 /** Fills a put's bytes with a pattern of its own. */
 void bench_fill(unsigned char *p, size_t len, uint64_t seed, uint64_t number);
 /** Bytes that differ from that pattern. */
 uint64_t bench_differences(const unsigned char *p, size_t len, uint64_t seed, uint64_t number);
+/** Whether the last 8 bytes are those of that pattern. */
+bool bench_last_there(const unsigned char *p, size_t len, uint64_t seed, uint64_t number);
+/** The seed of a stream's patterns, so that no two streams send the same. */
+uint64_t bench_stream_seed(uint64_t seed, int from, int index);
 
-/** The put generator, as one PE. 0 or a negative errno. */
-int bench_put_pe(struct bench_pe *p);
-/** The put-and-signal generator, as one PE. */
-int bench_signal_pe(struct bench_pe *p);
+/* ---- generators, as one PE: 0 or a negative errno ---------------------------------------------------------------- */
 
-/** Progress, or sleep where there is none. 0, or a negative errno that ends the run. */
-int bench_pe_step(struct bench_pe *p);
-/** Puts, with progress while the transport is full. */
-int bench_pe_put(struct bench_pe *p, int pe, size_t offset, size_t len, struct braid_done *done);
-/** Adds 1 to the peer's tail word, likewise. */
-int bench_pe_signal(struct bench_pe *p, int pe, struct braid_done *done);
+/** One lap of puts, gets and signals: between two meetings of all PEs. */
+int bench_lap(struct bench_pe *p, uint64_t lap);
+/** Puts, gets and signals. */
+int bench_traffic_pe(struct bench_pe *p);
+/** Atomics on one word. */
+int bench_atomic_pe(struct bench_pe *p);
+
+/* bench_out.c: what a PE sends. */
+int bench_out_open(struct bench_pe *p);
+void bench_out_close(struct bench_pe *p);
+void bench_out_begin(struct bench_pe *p, uint64_t lap);
+/** Calls what the windows allow. *moved is set where something was accepted. */
+int bench_out_issue(struct bench_pe *p, bool *moved);
+/** Looks at what has ended. */
+int bench_out_collect(struct bench_pe *p);
+/** Whether all (counted: those in the figures) of the lap has ended. */
+bool bench_out_complete(const struct bench_pe *p, bool counted);
+
+/* bench_in.c: what a PE receives. */
+int bench_in_open(struct bench_pe *p);
+void bench_in_close(struct bench_pe *p);
+void bench_in_begin(struct bench_pe *p, uint64_t lap);
+/** Looks at the words, and compares what they announce. Returns whether one had changed. */
+bool bench_in_look(struct bench_pe *p);
+/** Whether every signal of the lap has been seen, or can no longer come (those are counted as errors). */
+bool bench_in_complete(struct bench_pe *p);
+/** At the end of a lap: compares what nothing announced. */
+void bench_in_compare_rest(struct bench_pe *p);
+
+/* ---- bench_run.c ------------------------------------------------------------------------------------------------- */
+
+/** Sleeps until the run begins. */
+int bench_pe_wait_start(struct bench_pe *p);
+/** Sleeps until something happens, or a little while. */
+int bench_pe_wait(struct bench_pe *p);
+/** All PEs meet; each makes progress until the last has come. */
+int bench_pe_meet(struct bench_pe *p);
+/** n more ops have ended. */
+void bench_run_moved(struct bench_run *run, uint64_t n);
+/** Room for so many. 0 or -ENOMEM. */
+int bench_samples_open(struct bench_samples *s, uint64_t room);
+/** Adds a sample, as long as there is room. */
+void bench_samples_add(struct bench_samples *s, uint64_t ns);
+/** Sorts them. */
+struct bench_times bench_samples_times(struct bench_samples *s);
+
+/* ---- bench_fabric.c ---------------------------------------------------------------------------------------------- */
+
+/** PEs of a node. */
+int bench_per_node(const struct bench_run *run);
+/** The most that a sender's rails can carry, GB/s, in [from_ns, to_ns), and how that was worked out. */
+double bench_ceiling(const struct bench_run *run, int pe, uint64_t from_ns, uint64_t to_ns, char *how, size_t how_len);
+
+/* ---- bench_braid.c ----------------------------------------------------------------------------------------------- */
 
 /** The transport of libbraid: opens a context for this PE on its first ports and registers mem. Owned by the caller. */
 int bench_braid_open(struct bench_pe *p, void **self);

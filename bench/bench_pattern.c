@@ -50,3 +50,20 @@ uint64_t bench_differences(const unsigned char *p, size_t len, uint64_t seed, ui
     }
     return wrong;
 }
+
+bool bench_last_there(const unsigned char *p, size_t len, uint64_t seed, uint64_t number)
+{
+    uint64_t base = bench_base(seed, number), w[2];
+    size_t at = (len - 1) / 8 * 8, skip = len - at; /* the pattern's last word, and how many of its bytes there are */
+    unsigned char expected[16];
+
+    w[0] = bench_word(base, at - 8 * (at > 0));
+    w[1] = bench_word(base, at);
+    memcpy(expected, w, sizeof(w));
+    return memcmp(p + len - 8, expected + skip, 8) == 0;
+}
+
+uint64_t bench_stream_seed(uint64_t seed, int from, int index)
+{
+    return bench_word(seed, (uint64_t)from * 4096 + (uint64_t)index + 1);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_run.c - runs one generator on a fresh emulated cluster and works out the figures. Called by cli/ and tests; next:
- * bench_put.c, bench_signal.c.
+ * bench_run.c - runs one generator on a fresh emulated cluster: opens each PE, lets it go, works out the figures. Called by
+ * cli/ and tests; next: bench_traffic.c, bench_atomic.c.
  */
 #include "bench_int.h"
 
@@ -10,48 +10,96 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BENCH_MEM_MAX = 1 << 30 };
+/* How long a PE that waits for others sleeps at most: what it waits for need not wake it. */
+enum { BENCH_NAP_NS = 100000 };
 
-int bench_pe_step(struct bench_pe *p)
+int bench_pe_wait_start(struct bench_pe *p)
 {
-    int n = p->transport->progress(p->transport_self);
+    const struct emu_sim_api *emu = p->run->emu;
+    int rc = 0;
 
-    if (n < 0)
-        return n;
-    return n ? 0 : p->run->emu->wait(UINT64_MAX);
+    if (!p->run->start_ns)
+        p->run->start_ns = (emu->now() / BENCH_START_NS + 1) * BENCH_START_NS;
+    while (rc == 0 && emu->now() < p->run->start_ns)
+        rc = emu->wait(p->run->start_ns);
+    p->start_ns = emu->now();
+    return rc;
 }
 
-int bench_pe_put(struct bench_pe *p, int pe, size_t offset, size_t len, struct braid_done *done)
+int bench_pe_wait(struct bench_pe *p)
 {
-    int rc;
+    bool for_others = p->n_in > 0 && p->run->every;
 
-    while ((rc = p->transport->put(p->transport_self, pe, p->remote[pe] + offset, p->mem + offset, len, done)) ==
-           -EAGAIN) {
-        rc = bench_pe_step(p);
-        if (rc)
-            return rc;
+    return p->run->emu->wait(for_others ? p->run->emu->now() + BENCH_NAP_NS : UINT64_MAX);
+}
+
+int bench_pe_meet(struct bench_pe *p)
+{
+    struct bench_run *run = p->run;
+    int n = 0, rc = 0;
+
+    if (run->spec->pattern == BENCH_PUT || run->spec->pattern == BENCH_GET)
+        return run->emu->barrier(); /* no PE needs another's CPU */
+    run->arrived++;
+    p->meetings++;
+    while (rc == 0 && run->arrived < p->meetings * (uint64_t)run->n_pes) {
+        n = p->transport->progress(p->transport_self);
+        rc = n < 0 ? n : n ? 0 : run->emu->wait(run->emu->now() + BENCH_NAP_NS);
     }
     return rc;
 }
 
-int bench_pe_signal(struct bench_pe *p, int pe, struct braid_done *done)
+void bench_run_moved(struct bench_run *run, uint64_t n)
 {
-    uint64_t word = p->remote[pe] + bench_tail_offset(p);
-    int rc;
+    const struct bench_spec *s = run->spec;
+    uint64_t all = s->count * (s->pattern == BENCH_ATOMIC ? 1 : (uint64_t)run->senders * (uint64_t)run->peers);
 
-    while ((rc = p->transport->signal_add(p->transport_self, pe, word, 1, done)) == -EAGAIN) {
-        rc = bench_pe_step(p);
-        if (rc)
-            return rc;
-    }
-    return rc;
+    run->done += n;
+    if (!s->progress || (run->done - run->told) * 100 < all)
+        return;
+    run->told = run->done;
+    s->progress(s->progress_arg, (double)run->done / (double)all);
 }
+
+int bench_samples_open(struct bench_samples *s, uint64_t room)
+{
+    s->ns = malloc((size_t)(room ? room : 1) * sizeof(*s->ns));
+    s->room = s->ns ? (size_t)room : 0;
+    return s->ns ? 0 : -ENOMEM;
+}
+
+void bench_samples_add(struct bench_samples *s, uint64_t ns)
+{
+    if (s->count < s->room)
+        s->ns[s->count++] = ns;
+}
+
+static int bench_samples_order(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+struct bench_times bench_samples_times(struct bench_samples *s)
+{
+    struct bench_times t = {.count = s->count};
+
+    if (s->count == 0)
+        return t;
+    qsort(s->ns, s->count, sizeof(*s->ns), bench_samples_order);
+    t.p50 = s->ns[(s->count - 1) / 2];
+    t.p99 = s->ns[(s->count - 1) * 99 / 100];
+    return t;
+}
+
+/* ---- one PE ------------------------------------------------------------------------------------------------------ */
 
 static int bench_pe_open(struct bench_pe *p)
 {
-    p->data_len = p->run->slots * p->run->spec->size;
-    p->data_len = (p->data_len + 63) / 64 * 64; /* the tail word behind it is aligned */
-    p->mem_len = (p->data_len + 64 + 4095) / 4096 * 4096;
+    int rc;
+
+    p->mem_len = bench_mem_len(p->run, p->pe);
     /* Whole pages: cuts follow addresses, and a run must not depend on where malloc put things. */
     p->mem = aligned_alloc(4096, p->mem_len);
     p->remote = calloc((size_t)p->n_pes, sizeof(*p->remote));
@@ -60,51 +108,57 @@ static int bench_pe_open(struct bench_pe *p)
         return -ENOMEM;
     memset(p->mem, 0, p->mem_len);
     p->transport = &bench_braid;
-    return bench_braid_open(p, &p->transport_self);
+    rc = bench_braid_open(p, &p->transport_self);
+    if (rc == 0 && p->run->spec->pattern != BENCH_ATOMIC) {
+        rc = bench_out_open(p);
+        if (rc == 0)
+            rc = bench_in_open(p);
+    }
+    return rc;
+}
+
+static void bench_pe_close(struct bench_pe *p)
+{
+    bench_braid_close(p->transport_self);
+    if (p->out)
+        bench_out_close(p);
+    bench_in_close(p);
+    free(p->mem);
+    free(p->remote);
+    free(p->key);
+    p->transport_self = NULL;
+    p->mem = NULL;
+    p->remote = NULL;
+    p->key = NULL;
+    p->out = NULL;
+    p->in = NULL;
 }
 
 static int bench_pe_main(void *arg, int pe)
 {
     struct bench_run *run = arg;
-    struct bench_pe p = {.run = run, .pe = pe, .n_pes = run->emu->pe_count(run->sim)};
-    int rc = bench_pe_open(&p);
+    struct bench_pe *p = run->pe[pe];
+    int rc;
 
+    p->run = run;
+    p->pe = pe;
+    p->n_pes = run->n_pes;
+    rc = bench_pe_open(p);
     if (rc == 0)
         rc = run->emu->barrier();
     if (rc == 0)
-        rc = run->spec->pattern == BENCH_PUT ? bench_put_pe(&p) : bench_signal_pe(&p);
+        rc = run->spec->pattern == BENCH_ATOMIC ? bench_atomic_pe(p) : bench_traffic_pe(p);
     if (rc && !run->why[0])
         snprintf(run->why, sizeof(run->why), "PE %d: %s", pe, strerror(-rc));
-    bench_braid_close(p.transport_self);
-    free(p.mem);
-    free(p.remote);
-    free(p.key);
+    bench_pe_close(p);
     return rc;
 }
 
-static int bench_check(const struct bench_spec *s, char *why, size_t why_len)
-{
-    if (s->size < 1 || s->size > BENCH_MEM_MAX || s->count < 1 || s->window < 1) {
-        snprintf(why, why_len,
-                 "bench: size %zu, count %llu, window %u: expected a size of 1 to %d bytes, the others at least 1",
-                 s->size, (unsigned long long)s->count, s->window, BENCH_MEM_MAX);
-        return -EINVAL;
-    }
-    if (s->pattern == BENCH_PUT && s->count > BENCH_MEM_MAX / s->size) {
-        snprintf(
-            why, why_len,
-            "bench: %llu puts of %zu bytes: expected at most %d bytes in all, since each put has a place of its own",
-            (unsigned long long)s->count, s->size, BENCH_MEM_MAX);
-        return -EINVAL;
-    }
-    return 0;
-}
+/* ---- figures ----------------------------------------------------------------------------------------------------- */
 
-static void bench_figures(const struct bench_run *run, struct bench_result *out)
+static void bench_figures_ports(const struct bench_run *run, struct bench_result *out)
 {
-    const struct bench_spec *s = run->spec;
     struct emu_sim_port port;
-    int first_gpu_ports = 0;
 
     for (int i = 0; out->n_ports < BENCH_PORTS && run->emu->port(run->sim, i, &port) == 0; i++) {
         struct bench_port *to = &out->port[out->n_ports++];
@@ -115,22 +169,54 @@ static void bench_figures(const struct bench_run *run, struct bench_result *out)
         to->rx = port.rx_payload;
         to->wire_tx = port.wire_tx;
         to->wire_rx = port.wire_rx;
-        if (strcmp(port.host, "h0") == 0 && first_gpu_ports < run->rails) {
-            out->ceiling_gbs += port.payload_rate / 1e9;
-            first_gpu_ports++;
-        }
     }
-    out->payload_bytes = s->count * s->size;
-    out->wall_ns = run->end_ns - run->start_ns;
+}
+
+/** The PE whose figures count: PE 0, or the slowest of all. Of atomics: the one that ended last. */
+static struct bench_pe *bench_figures_sender(const struct bench_run *run)
+{
+    struct bench_pe *slowest = run->pe[0];
+
+    for (int i = 1; i < run->senders; i++) {
+        if (run->pe[i]->wall_ns > slowest->wall_ns)
+            slowest = run->pe[i];
+    }
+    return slowest;
+}
+
+static void bench_figures(const struct bench_run *run, struct bench_result *out)
+{
+    const struct bench_spec *s = run->spec;
+    struct bench_pe *p = bench_figures_sender(run);
+    uint64_t streams = (uint64_t)run->peers;
+
+    for (int i = 0; i < run->peers && s->except; i++)
+        streams -= bench_peer(run, p->pe, i) == s->except;
+    bench_figures_ports(run, out);
+    out->sender = p->pe;
+    out->ops = s->pattern == BENCH_ATOMIC ? s->count : s->count * streams;
+    out->payload_bytes = out->ops * (s->size ? s->size : 8);
+    out->wall_ns = p->wall_ns;
     out->gbs = out->wall_ns ? (double)out->payload_bytes / (double)out->wall_ns : 0;
+    out->ceiling_gbs = bench_ceiling(run, p->pe, p->start_ns, p->end_ns, out->ceiling_how, sizeof(out->ceiling_how));
     out->fraction = out->ceiling_gbs > 0 ? out->gbs / out->ceiling_gbs : 0;
+    out->cpu_share = out->wall_ns ? (double)p->busy_ns / (double)out->wall_ns : 0;
+    out->latency = bench_samples_times(&p->latency);
+    out->signal = bench_samples_times(&p->signal);
     out->errors = run->errors;
+    out->compared_bytes = run->compared;
+    out->ports = run->rails;
+    out->peers = run->peers;
+    out->senders = run->senders;
+    out->per_node = run->per_node;
     out->trace_hash = run->emu->trace_hash(run->sim);
     out->cost_hash = run->emu->cost_hash();
     snprintf(out->fabric, sizeof(out->fabric), "%s", run->emu->fabric(run->sim));
 }
 
-/** There must be a PE 1 to send to; how many rails the sender has. */
+/* ---- a run ------------------------------------------------------------------------------------------------------- */
+
+/** How many rails a sender has. */
 static int bench_rails(struct bench_run *run, char *why, size_t why_len)
 {
     char ports[1024];
@@ -140,10 +226,6 @@ static int bench_rails(struct bench_run *run, char *why, size_t why_len)
         return rc;
     for (const char *c = ports; *c; c++)
         n += *c == ',';
-    if (run->emu->pe_count(run->sim) < 2) {
-        snprintf(why, why_len, "bench: a fabric with one PE: expected at least two (nodes=2)");
-        return -EINVAL;
-    }
     if (run->spec->ports < 0 || run->spec->ports > n) {
         snprintf(why, why_len, "bench: %d ports: expected at most the %d of a GPU in this fabric", run->spec->ports, n);
         return -EINVAL;
@@ -152,30 +234,67 @@ static int bench_rails(struct bench_run *run, char *why, size_t why_len)
     return 0;
 }
 
-int bench_run(const struct emu_sim_api *emu, const struct bench_spec *spec, struct bench_result *out, char *why,
-              size_t why_len)
+static int bench_run_open(struct bench_run *run, char *why, size_t why_len)
 {
-    struct emu_sim_options o = {sizeof(o), spec->fabric, spec->seed, spec->vehicle, 0};
-    struct bench_run run = {.emu = emu, .spec = spec};
-    struct bench_result result = {0};
-    int rc = bench_check(spec, why, why_len);
+    struct emu_sim_options o = {sizeof(o), run->spec->fabric, run->spec->seed, run->spec->vehicle, 0};
+    int rc = run->emu->open(&o, &run->sim, why, why_len);
 
     if (rc)
         return rc;
-    run.slots = spec->pattern == BENCH_PUT ? spec->count : spec->window;
-    rc = emu->open(&o, &run.sim, why, why_len);
+    run->n_pes = run->emu->pe_count(run->sim);
+    rc = bench_rails(run, why, why_len);
+    run->per_node = bench_per_node(run);
+    if (rc == 0)
+        rc = bench_shape(run, why, why_len);
     if (rc)
         return rc;
-    rc = bench_rails(&run, why, why_len);
+    run->pe = calloc((size_t)run->n_pes, sizeof(struct bench_pe *));
+    run->tally.last = calloc((size_t)run->n_pes, sizeof(*run->tally.last));
+    if (!run->pe || !run->tally.last)
+        return -ENOMEM;
+    for (int i = 0; i < run->n_pes; i++) {
+        run->pe[i] = calloc(1, sizeof(**run->pe));
+        if (!run->pe[i])
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static void bench_run_close(struct bench_run *run)
+{
+    for (int i = 0; run->pe && i < run->n_pes; i++) {
+        if (run->pe[i]) {
+            free(run->pe[i]->latency.ns);
+            free(run->pe[i]->signal.ns);
+        }
+        free(run->pe[i]);
+    }
+    free(run->pe);
+    free(run->tally.seen);
+    free(run->tally.last);
+    run->emu->close(run->sim);
+}
+
+int bench_run(const struct emu_sim_api *emu, const struct bench_spec *spec, struct bench_result *out, char *why,
+              size_t why_len)
+{
+    struct bench_run run = {.emu = emu, .spec = spec};
+    int rc;
+
+    if (why_len)
+        why[0] = '\0';
+    rc = bench_run_open(&run, why, why_len);
     if (rc == 0) {
         rc = emu->run(run.sim, bench_pe_main, &run, why, why_len);
         if (rc && run.why[0])
             snprintf(why, why_len, "%s", run.why);
     }
+    if (rc && why_len && !why[0])
+        snprintf(why, why_len, "bench: %s", strerror(-rc));
     if (rc == 0) {
-        bench_figures(&run, &result);
-        *out = result;
+        memset(out, 0, sizeof(*out));
+        bench_figures(&run, out);
     }
-    emu->close(run.sim);
+    bench_run_close(&run);
     return rc;
 }

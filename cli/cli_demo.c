@@ -14,8 +14,6 @@
 
 #include "bench.h"
 
-enum { CLI_DEMO_BAR = 40 };
-
 struct cli_demo_row {
     const char *title;
     int ports;
@@ -43,29 +41,13 @@ static void cli_demo_help(FILE *to)
                 "example: braid demo --size 65536 --window 32\n");
 }
 
-/** A whole number in [low, high], or exits the usual way. */
-static int cli_demo_number(const char *option, const char *text, unsigned long long low, unsigned long long high,
-                           unsigned long long *out)
-{
-    char *end;
-    unsigned long long v = strtoull(text, &end, 10);
-
-    if (text[0] < '0' || text[0] > '9' || *end || v < low || v > high) {
-        fprintf(stderr, "braid demo: %s: seen \"%s\", expected a whole number from %llu to %llu\n", option, text, low,
-                high);
-        return -1;
-    }
-    *out = v;
-    return 0;
-}
-
 static int cli_demo_arguments(int argc, char **argv, struct bench_spec *s)
 {
     static const struct option options[] = {
         {"seed", required_argument, NULL, 's'},  {"size", required_argument, NULL, 'b'},
         {"count", required_argument, NULL, 'n'}, {"window", required_argument, NULL, 'w'},
         {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
-    unsigned long long v;
+    uint64_t v;
     int c;
 
     optind = 1;
@@ -75,13 +57,13 @@ static int cli_demo_arguments(int argc, char **argv, struct bench_spec *s)
             cli_demo_help(stdout);
             return CLI_GOOD;
         }
-        if (c == 's' && cli_demo_number("--seed", optarg, 0, UINT64_MAX, &v) == 0)
+        if (c == 's' && cli_number("demo", "--seed", optarg, 0, UINT64_MAX, &v) == 0)
             s->seed = v;
-        else if (c == 'b' && cli_demo_number("--size", optarg, 1, 1 << 24, &v) == 0)
-            s->size = v;
-        else if (c == 'n' && cli_demo_number("--count", optarg, 1, 1000000, &v) == 0)
+        else if (c == 'b' && cli_size("demo", "--size", optarg, 1, 1 << 24, &v) == 0)
+            s->size = (size_t)v;
+        else if (c == 'n' && cli_number("demo", "--count", optarg, 1, 1000000, &v) == 0)
             s->count = v;
-        else if (c == 'w' && cli_demo_number("--window", optarg, 1, 64, &v) == 0)
+        else if (c == 'w' && cli_number("demo", "--window", optarg, 1, 64, &v) == 0)
             s->window = (unsigned)v;
         else {
             if (c == '?')
@@ -99,18 +81,6 @@ static int cli_demo_arguments(int argc, char **argv, struct bench_spec *s)
     return -1;
 }
 
-static void cli_demo_bar(const struct bench_port *port, uint64_t full, int colour)
-{
-    int n = full ? (int)((double)port->tx / (double)full * CLI_DEMO_BAR + 0.5) : 0;
-
-    if (n > CLI_DEMO_BAR)
-        n = CLI_DEMO_BAR;
-    printf("    %s/%-9s %s", port->host, port->port, colour ? "\033[32m" : "");
-    for (int i = 0; i < n; i++)
-        fputs("#", stdout);
-    printf("%s%*s %8.1f MB sent\n", colour ? "\033[0m" : "", CLI_DEMO_BAR - n, "", (double)port->tx / 1e6);
-}
-
 /** The sender's ports; a port's bar is full at the bytes it would carry if it did all the work alone. */
 static void cli_demo_print(const struct cli_demo_row *row, const struct bench_result *r, double wire, int colour)
 {
@@ -118,10 +88,7 @@ static void cli_demo_print(const struct cli_demo_row *row, const struct bench_re
            r->errors ? "WRONG BYTES SEEN" : "all data right");
     if (r->errors)
         printf("    %llu wrong bytes\n", (unsigned long long)r->errors);
-    for (int i = 0; i < r->n_ports; i++) {
-        if (strcmp(r->port[i].host, "h0") == 0)
-            cli_demo_bar(&r->port[i], r->payload_bytes, colour);
-    }
+    cli_bars(stdout, r, "h0", r->payload_bytes, colour);
 }
 
 static int cli_demo_run(const struct emu_sim_api *emu, struct bench_spec *s)

@@ -23,6 +23,8 @@ build test demo lint sanitize coverage fuzz | cmd:ninja      | ninja-build    | 
 build test demo lint sanitize coverage fuzz | cmd:pkg-config | pkg-config     | pkgconf-pkg-config
 build test demo lint sanitize coverage fuzz | pkg:libibverbs | libibverbs-dev | rdma-core-devel
 build test demo lint sanitize coverage fuzz | pkg:cmocka     | libcmocka-dev  | libcmocka-devel
+build test demo lint sanitize coverage fuzz | pkg:jansson    | libjansson-dev | jansson-devel
+test demo coverage                          | cmd:gnuplot    | gnuplot-nox    | gnuplot
 test coverage                               | cmd:g++        | g++            | gcc-c++
 test coverage                               | cmd:readelf    | binutils       | binutils
 sanitize                                    | lib:libasan.so | gcc            | libasan

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_fabric.c - what a generator has to know of the fabric it runs on: PEs a node, and the most payload that a sender's
+ * rails can carry. Called by bench_run.c; next: emu_sim.h.
+ */
+#include "bench_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** The value of a key in the fabric's own text, which holds every key; NULL where it has no such key. */
+static const char *bench_fabric_key(const struct bench_run *run, const char *key)
+{
+    size_t len = strlen(key);
+
+    for (const char *at = run->emu->fabric(run->sim); at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, key, len) == 0 && at[len] == '=')
+            return at + len + 1;
+    }
+    return NULL;
+}
+
+int bench_per_node(const struct bench_run *run)
+{
+    const char *gpus = bench_fabric_key(run, "gpus");
+    int n = gpus ? atoi(gpus) : 1;
+
+    return n > 0 ? n : 1;
+}
+
+double bench_ceiling(const struct bench_run *run, int pe, uint64_t from_ns, uint64_t to_ns, char *how, size_t how_len)
+{
+    (void)from_ns;
+    (void)to_ns;
+    if (run->emu->ceiling_text(run->sim, pe, run->rails, how, how_len))
+        snprintf(how, how_len, "payload rate of %d ports", run->rails);
+    return run->emu->pe_ceiling(run->sim, pe, run->rails) / 1e9;
+}

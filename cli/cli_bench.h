@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli_bench.h - what the files of `braid bench` share: the command line as read, and its runs.
+ */
+#ifndef CLI_BENCH_H
+#define CLI_BENCH_H
+
+#include "bench.h"
+#include "cli.h"
+
+enum { CLI_BENCH_LIST = 16, CLI_BENCH_RUNS = CLI_BENCH_LIST * CLI_BENCH_LIST, CLI_BENCH_FABRIC = 65536 };
+
+/** One run: what differs from the others. */
+struct cli_bench_run {
+    const char *order; /* NULL: libbraid's default */
+    int ports;
+    uint64_t size, count;
+    struct bench_result result;
+};
+
+/** A whole command. */
+struct cli_bench {
+    struct bench_spec spec; /* what all runs have in common */
+    const char *op_name;    /* of an atomic */
+    char fabric[CLI_BENCH_FABRIC];
+    char unkind[CLI_BENCH_FABRIC]; /* the same with what --fault adds */
+    int json, sweep, compare;
+    const char *svg; /* file for the curves */
+    uint64_t size[CLI_BENCH_LIST];
+    int n_sizes;
+    int ports[CLI_BENCH_LIST];
+    int n_ports;
+    uint64_t count; /* 0: bench_default_count() */
+    struct cli_bench_run *run;
+    int n_runs;
+};
+
+/** Reads the command line. -1: go on; else the exit status (help, or wrong use, which has been said). */
+int cli_bench_arguments(int argc, char **argv, struct cli_bench *c);
+void cli_bench_help(FILE *to);
+
+/** What a pattern, order and so on is called. */
+const char *cli_bench_pattern(const struct cli_bench *c);
+const char *cli_bench_order(const struct cli_bench_run *r);
+/** "on" or "off": --tail, or --set tail=, or libbraid's default. */
+const char *cli_bench_tail(const struct cli_bench *c);
+
+/** Prints all runs as a table. */
+void cli_bench_text(const struct cli_bench *c, int colour);
+/** Prints them as JSON, schema braid.bench/1 (docs/bench-json.md). 0, or -1 without memory. */
+int cli_bench_json(const struct cli_bench *c);
+/** Draws the sweep: an SVG file, and text on standard output unless JSON goes there. 0, or -1 where gnuplot failed. */
+int cli_bench_plot(const struct cli_bench *c);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli_bench_json.c - results of `braid bench` for programs: schema braid.bench/1, see docs/bench-json.md. Called by
+ * cli_bench.c; next: jansson.
+ */
+#include "cli_bench.h"
+
+#include <jansson.h>
+#include <string.h>
+
+/** Sets a key; a value that could not be made (no memory) is noted. */
+static void cli_bench_put_key(json_t *to, const char *key, json_t *value, int *bad)
+{
+    if (!value || json_object_set_new(to, key, value))
+        *bad = 1;
+}
+
+static json_t *cli_bench_times(const struct bench_times *t, int *bad)
+{
+    json_t *o = json_object();
+
+    cli_bench_put_key(o, "p50", json_real((double)t->p50 / 1e3), bad);
+    cli_bench_put_key(o, "p99", json_real((double)t->p99 / 1e3), bad);
+    cli_bench_put_key(o, "count", json_integer((json_int_t)t->count), bad);
+    return o;
+}
+
+static json_t *cli_bench_json_ports(const struct bench_result *r, int *bad)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < r->n_ports; i++) {
+        const struct bench_port *p = &r->port[i];
+        json_t *o = json_object();
+
+        cli_bench_put_key(o, "host", json_string(p->host), bad);
+        cli_bench_put_key(o, "port", json_string(p->port), bad);
+        cli_bench_put_key(o, "tx", json_integer((json_int_t)p->tx), bad);
+        cli_bench_put_key(o, "rx", json_integer((json_int_t)p->rx), bad);
+        cli_bench_put_key(o, "wire_tx", json_integer((json_int_t)p->wire_tx), bad);
+        cli_bench_put_key(o, "wire_rx", json_integer((json_int_t)p->wire_rx), bad);
+        if (json_array_append_new(list, o))
+            *bad = 1;
+    }
+    return list;
+}
+
+static void cli_bench_json_what(const struct cli_bench *c, const struct cli_bench_run *run, json_t *o, int *bad)
+{
+    const struct bench_spec *s = &c->spec;
+    const struct bench_result *r = &run->result;
+    unsigned every = s->signal_every ? s->signal_every : s->pattern == BENCH_SIGNAL;
+
+    cli_bench_put_key(o, "engine", json_string("braid"), bad);
+    cli_bench_put_key(o, "pattern", json_string(cli_bench_pattern(c)), bad);
+    cli_bench_put_key(o, "order", json_string(cli_bench_order(run)), bad);
+    cli_bench_put_key(o, "tail", json_string(cli_bench_tail(c)), bad);
+    cli_bench_put_key(o, "fault", s->fault ? json_string(s->fault) : json_null(), bad);
+    cli_bench_put_key(o, "size", json_integer((json_int_t)run->size), bad);
+    cli_bench_put_key(o, "count", json_integer((json_int_t)run->count), bad);
+    cli_bench_put_key(o, "ports", json_integer(r->ports), bad);
+    cli_bench_put_key(o, "peers", json_integer(r->peers), bad);
+    cli_bench_put_key(o, "all", json_boolean(s->all), bad);
+    cli_bench_put_key(o, "window", json_integer(s->window), bad);
+    cli_bench_put_key(o, "signal_every", json_integer(every), bad);
+    cli_bench_put_key(o, "sender", json_integer(r->sender), bad);
+    if (s->pattern == BENCH_ATOMIC)
+        cli_bench_put_key(o, "op", json_string(c->op_name), bad);
+}
+
+static json_t *cli_bench_json_run(const struct cli_bench *c, const struct cli_bench_run *run, int *bad)
+{
+    const struct bench_result *r = &run->result;
+    json_t *o = json_object();
+
+    cli_bench_json_what(c, run, o, bad);
+    cli_bench_put_key(o, "ops", json_integer((json_int_t)r->ops), bad);
+    cli_bench_put_key(o, "payload_bytes", json_integer((json_int_t)r->payload_bytes), bad);
+    cli_bench_put_key(o, "wall_ns", json_integer((json_int_t)r->wall_ns), bad);
+    cli_bench_put_key(o, "gbs", json_real(r->gbs), bad);
+    cli_bench_put_key(o, "ceiling_gbs", json_real(r->ceiling_gbs), bad);
+    cli_bench_put_key(o, "ceiling_how", json_string(r->ceiling_how), bad);
+    cli_bench_put_key(o, "fraction", json_real(r->fraction), bad);
+    cli_bench_put_key(o, "cpu_share", json_real(r->cpu_share), bad);
+    cli_bench_put_key(o, "latency_us", cli_bench_times(&r->latency, bad), bad);
+    cli_bench_put_key(o, "signal_us", r->signal.count ? cli_bench_times(&r->signal, bad) : json_null(), bad);
+    cli_bench_put_key(o, "errors", json_integer((json_int_t)r->errors), bad);
+    cli_bench_put_key(o, "compared_bytes", json_integer((json_int_t)r->compared_bytes), bad);
+    cli_bench_put_key(o, "port_bytes", cli_bench_json_ports(r, bad), bad);
+    return o;
+}
+
+/** The fabric: its text, and each key of it; a key that is there more than once is an array. */
+static json_t *cli_bench_json_fabric(const char *text, int *bad)
+{
+    json_t *o = json_object(), *at = json_array();
+    char key[32], value[1024];
+
+    cli_bench_put_key(o, "spec", json_string(text), bad);
+    for (int n = 0; sscanf(text, "%31[^=,]=%1023[^,]%n", key, value, &n) == 2 && n > 0; n = 0) {
+        if (strcmp(key, "at") == 0)
+            *bad |= json_array_append_new(at, json_string(value)) != 0;
+        else
+            cli_bench_put_key(o, key, json_string(value), bad);
+        text += n;
+        if (*text != ',')
+            break;
+        text++;
+    }
+    cli_bench_put_key(o, "at", at, bad);
+    return o;
+}
+
+int cli_bench_json(const struct cli_bench *c)
+{
+    json_t *top = json_object(), *runs = json_array();
+    char hash[16];
+    int bad = 0;
+
+    snprintf(hash, sizeof(hash), "%08x", c->run[0].result.cost_hash);
+    cli_bench_put_key(top, "schema", json_string("braid.bench/1"), &bad);
+    cli_bench_put_key(top, "seed", json_integer((json_int_t)c->spec.seed), &bad);
+    cli_bench_put_key(top, "fabric", cli_bench_json_fabric(c->run[0].result.fabric, &bad), &bad);
+    cli_bench_put_key(top, "label", json_string("emulated (virtual time)"), &bad);
+    cli_bench_put_key(top, "cost_table", json_string(hash), &bad);
+    for (int i = 0; i < c->n_runs; i++)
+        bad |= json_array_append_new(runs, cli_bench_json_run(c, &c->run[i], &bad)) != 0;
+    cli_bench_put_key(top, "runs", runs, &bad);
+    if (!bad) {
+        json_dumpf(top, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+        putchar('\n');
+    } else {
+        fprintf(stderr, "braid bench: no memory for the JSON text\n");
+    }
+    json_decref(top);
+    return bad ? -1 : 0;
+}

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_bench.py - `braid bench` as a user meets it: figures that agree with each other, the JSON schema, wrong use.
+
+  test_bench.py BRAID        prints TAP
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+BRAID = sys.argv[1]
+SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench.schema.json")
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "number": (int, float), "integer": int}
+count, bad = 0, 0
+
+
+def check(name, holds, said=""):
+    """One TAP line; what was seen follows where it does not hold."""
+    global count, bad
+    count += 1
+    bad += not holds
+    print(f"{'ok' if holds else 'not ok'} {count} - {name}")
+    if not holds:
+        for line in said.splitlines()[:30]:
+            print(f"# {line}")
+
+
+def bench(*args, cwd=None):
+    """Runs it: (status, stdout, stderr)."""
+    done = subprocess.run([BRAID, "bench", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, cwd=cwd)
+    return done.returncode, done.stdout, done.stderr
+
+
+# ---- the part of JSON Schema that bench.schema.json uses ---------------------------------------------------------------
+
+def is_type(value, name):
+    if isinstance(value, bool):
+        return name == "boolean"
+    return isinstance(value, TYPES[name])
+
+
+def against_object(value, schema, top, at):
+    problems = [f"{at}: {k} is missing" for k in schema.get("required", []) if k not in value]
+    known = schema.get("properties", {})
+    for key, inner in value.items():
+        if key in known:
+            problems += against(inner, known[key], top, f"{at}.{key}")
+        elif schema.get("additionalProperties") is False:
+            problems.append(f"{at}: {key} is not in the schema")
+    return problems
+
+
+def against(value, schema, top, at="top"):
+    """What is wrong with a value: a list of messages."""
+    if "$ref" in schema:
+        return against(value, top["$defs"][schema["$ref"].rsplit("/", 1)[1]], top, at)
+    if "anyOf" in schema:
+        tries = [against(value, s, top, at) for s in schema["anyOf"]]
+        return [] if [] in tries else sum(tries, [])
+    if "enum" in schema and value not in schema["enum"]:
+        return [f"{at}: {value!r} is none of {schema['enum']}"]
+    names = schema.get("type", [])
+    names = [names] if isinstance(names, str) else names
+    if names and not any(is_type(value, n) for n in names):
+        return [f"{at}: {value!r} is no {' or '.join(names)}"]
+    problems = []
+    if "minimum" in schema and value < schema["minimum"]:
+        problems.append(f"{at}: {value} is below {schema['minimum']}")
+    if len(value if isinstance(value, (str, list)) else ()) < schema.get("minLength", schema.get("minItems", 0)):
+        problems.append(f"{at}: too short")
+    if isinstance(value, dict):
+        problems += against_object(value, schema, top, at)
+    if isinstance(value, list) and "items" in schema:
+        problems += sum((against(v, schema["items"], top, f"{at}[{i}]") for i, v in enumerate(value)), [])
+    return problems
+
+
+def load_schema():
+    with open(SCHEMA, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def test_validator():
+    """The validator itself can find what is wrong."""
+    schema = load_schema()
+    _, out, _ = bench("put", "--count", "20", "--json")
+    good = json.loads(out)
+    check("a result is in the schema", against(good, schema, schema) == [], "\n".join(against(good, schema, schema)))
+    for name, change in (("a missing field", lambda r: r.pop("gbs")), ("a wrong type", lambda r: r.update(gbs="1")),
+                         ("a negative number", lambda r: r.update(errors=-1)), ("a foreign word", lambda r: r.update(order="x")),
+                         ("a foreign field", lambda r: r.update(more=1)), ("a boolean for a number", lambda r: r.update(size=True)),
+                         ("no ports", lambda r: r.update(port_bytes=[])), ("half a time", lambda r: r["latency_us"].pop("p99"))):
+        wrong = json.loads(out)
+        change(wrong["runs"][0])
+        check(f"the schema refuses {name}", against(wrong, schema, schema) != [])
+
+
+# ---- figures -----------------------------------------------------------------------------------------------------------
+
+def result(*args):
+    """Runs with --json, checks the schema, and gives the object."""
+    status, out, err = bench(*args, "--json")
+    try:
+        value = json.loads(out)
+    except ValueError:
+        check(f"{' '.join(args)}: JSON", False, f"status {status}\n{out}\n{err}")
+        return None
+    schema = load_schema()
+    problems = against(value, schema, schema)
+    check(f"{' '.join(args)}: status 0 and in the schema", status == 0 and not problems, f"status {status}\n{err}" + "\n".join(problems))
+    return value
+
+
+def test_agreement():
+    """gbs is payload_bytes / wall_ns, and the sender's ports carried payload_bytes, within 1 % from 4 KiB up."""
+    for args in (["put", "--size", "4K", "--count", "2000"], ["put", "--size", "64K"], ["put", "--size", "1M", "--count", "100"],
+                 ["get", "--size", "4K", "--count", "2000"], ["get", "--size", "256K"], ["signal", "--size", "4K", "--count", "2000"],
+                 ["signal", "--count", "100"], ["put", "--all", "--peers", "2", "--fabric", "nodes=3", "--count", "40"]):
+        value = result(*args)
+        if not value:
+            continue
+        run, name = value["runs"][0], " ".join(args)
+        check(f"{name}: gbs is payload by time", abs(run["gbs"] - run["payload_bytes"] / run["wall_ns"]) < 0.001 * run["gbs"])
+        check(f"{name}: payload is count by size", run["payload_bytes"] == run["ops"] * run["size"])
+        host = f"h{run['sender']}"
+        moved = sum(p["rx" if run["pattern"] == "get" else "tx"] for p in run["port_bytes"] if p["host"] == host)
+        check(f"{name}: the ports carried the payload", abs(moved - run["payload_bytes"]) < 0.01 * run["payload_bytes"],
+              f"{moved} of {run['payload_bytes']}")
+        check(f"{name}: the wire carried more", all(p["wire_tx"] >= p["tx"] and p["wire_rx"] >= p["rx"] for p in run["port_bytes"]))
+        check(f"{name}: no faster than the ceiling, all bytes right and compared",
+              0 < run["fraction"] <= 1 and run["errors"] == 0 and run["compared_bytes"] >= run["payload_bytes"], str(run))
+        check(f"{name}: delays are in order", 0 < run["latency_us"]["p50"] <= run["latency_us"]["p99"])
+        check(f"{name}: CPU share is a share", 0 < run["cpu_share"] <= 1, str(run["cpu_share"]))
+
+
+def test_repeats():
+    args = ["signal", "--count", "60", "--fabric", "ports=2,jitter=2us", "--json"]
+    first, second, other = bench(*args), bench(*args), bench(*args, "--seed", "2")
+    check("the same command prints the same", first == second)
+    check("another seed is another run", first[1] != other[1] and '"seed": 2' in other[1])
+    plain = bench("put", "--count", "20")
+    env = dict(os.environ, BRAID_RAILS="1", BRAID_ORDER="drain")
+    done = subprocess.run([BRAID, "bench", "put", "--count", "20"], stdout=subprocess.PIPE, text=True, check=False, env=env)
+    check("the environment's options do not reach a run", done.stdout == plain[1], done.stdout)
+    check("--set does", bench("put", "--count", "20", "--set", "rails=1")[1] != plain[1])
+
+
+def test_compare():
+    value = result("signal", "--count", "100", "--compare", "braid,release,1;braid,drain,2;braid,release,2")
+    runs = value["runs"] if value else []
+    check("compare: the runs in their order",
+          [(r["order"], r["ports"]) for r in runs] == [("release", 1), ("drain", 2), ("release", 2)])
+    status, out, _ = bench("signal", "--count", "100", "--compare", "braid,release,1;braid,release,2")
+    ratios = [float(r) for r in re.findall(r"([\d.]+)x$", out, re.M)]
+    check("compare: ratios to the first", status == 0 and len(ratios) == 2 and ratios[0] == 1 and ratios[1] > 1.5, out)
+
+
+def test_atomic():
+    value = result("atomic", "--fabric", "nodes=4,ports=2", "--count", "3000", "--all")
+    run = value["runs"][0] if value else {}
+    check("atomic: the sum is exact", run.get("errors") == 0 and run.get("ops") == 3000, str(run))
+
+
+def test_sweep():
+    with tempfile.TemporaryDirectory() as folder:
+        svg = os.path.join(folder, "it's.svg")
+        status, out, err = bench("put", "--sweep", "--size", "4K,64K", "--ports", "1,2", "--count", "60", "--svg", svg)
+        text = open(svg, encoding="utf-8").read() if os.path.exists(svg) else ""
+        check("sweep: an SVG with a curve for each number of ports", status == 0 and "<svg" in text and "1 port" in text
+              and "2 ports" in text, f"status {status}\n{err}\n{text[:300]}")
+        check("sweep: a table and curves as text", "64 KiB" in out and len(re.findall(r"^ .*\|", out, re.M)) > 10, out)
+        value = json.loads(bench("put", "--sweep", "--size", "4K,64K", "--ports", "1,2", "--count", "60", "--svg", svg, "--json")[1])
+        check("sweep: all sizes x all ports", [(r["ports"], r["size"]) for r in value["runs"]]
+              == [(1, 4096), (1, 65536), (2, 4096), (2, 65536)])
+        done = subprocess.run([os.path.abspath(BRAID), "bench", "put", "--sweep", "--size", "4K", "--count", "10"], check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=dict(os.environ, PATH=folder))
+        check("sweep: without gnuplot the table is there, and it says so",
+              done.returncode == 1 and "gnuplot" in done.stderr and "4 KiB" in done.stdout, done.stdout + done.stderr)
+
+
+# ---- wrong use ---------------------------------------------------------------------------------------------------------
+
+def test_wrong_use():
+    for args, seen in ((["nosuch"], "nosuch"), ([], "usage"), (["put", "--size", "0"], '"0"'), (["put", "--size", "12Q"], "12Q"),
+                       (["put", "--size", "99999999999999999999"], "9999"), (["put", "--size", "2G"], "2G"),
+                       (["put", "--size", "4K,8K"], "--sweep"), (["put", "--ports", "0"], '"0"'), (["put", "--ports", "17"], "17"),
+                       (["put", "--ports", "4"], "4 ports"), (["put", "--count", "0"], '"0"'), (["put", "--window", "x"], '"x"'),
+                       (["put", "--peers", "9"], "9 peers"), (["put", "--order", "fifo"], "fifo"), (["put", "--tail", "maybe"], "maybe"),
+                       (["put", "--engine", "plugin:/x.so"], "plugin:/x.so"), (["put", "--engine", "ucx"], "ucx"),
+                       (["put", "--nosuch"], "--nosuch"), (["put", "more"], "more"), (["put", "--size"], "--size"),
+                       (["put", "--compare", "braid,release"], "braid,release"), (["put", "--compare", "braid,release,x"], '"x"'),
+                       (["put", "--compare", ""], "ENGINE"), (["put", "--fault", "none"], "none"), (["put", "--set", "rails"], "rails"),
+                       (["put", "--seed", "-1"], "-1"), (["atomic", "--size", "16"], "16 bytes"), (["atomic", "--op", "nand"], "nand"),
+                       (["put", "--svg", "x.svg"], "--sweep"), (["put", "--except", "5"], "5")):
+        status, out, err = bench(*args)
+        check(f"bench {' '.join(args)}: status 2, a reason, nothing else",
+              status == 2 and "braid bench" in err and seen in err and not out.strip(), f"status {status}\n{out}\n{err}")
+    status, _, err = bench("put", "--set", "nosuch=1")
+    check("--set of an option that is none fails", status == 1 and "nosuch" in err, f"status {status}\n{err}")
+
+
+def test_bad_fabric():
+    """Position, what was seen, what was expected."""
+    for spec, position, seen, expected in (("nodes=x", 1, '"x"', "whole number"), ("nodes=2,rate=fast", 9, '"fast"', "number"),
+                                           ("nodes=2,rate=200", 9, '"200"', "1e+06"), ("nodes=2,bogus=1", 9, '"bogus"', "nodes"),
+                                           ("nodes=2, latency=3", 10, '"3"', "unit"), ("ports=2,at=1ms:up", 9, '"1ms:up"', "TIME")):
+        status, out, err = bench("put", "--fabric", spec)
+        check(f"fabric {spec}: position, seen, expected",
+              status == 2 and f"at character {position}:" in err and seen in err and expected in err and not out.strip(),
+              f"status {status}\n{err}")
+    status, _, err = bench("put", "--fabric", "/nosuch/fabric")
+    check("a file that is none", status == 2 and "/nosuch/fabric" in err, err)
+    with tempfile.NamedTemporaryFile("w", suffix=".fabric") as f:
+        f.write("# two nodes\nnodes=2\nports=2\nrate=100G\n")
+        f.flush()
+        value = result("put", "--count", "20", "--fabric", f.name)
+        check("a fabric from a file", value is not None and value["fabric"]["rate"] == "100G")
+
+
+def test_faults():
+    status, out, err = bench("signal", "--fault", "defer")
+    check("a signal that does not wait: errors, status 1", status == 1 and "WITHOUT the rule defer" in out, f"{status}\n{out}\n{err}")
+
+
+def main():
+    test_validator()
+    test_agreement()
+    test_repeats()
+    test_compare()
+    test_atomic()
+    test_sweep()
+    test_wrong_use()
+    test_bad_fabric()
+    test_faults()
+    print(f"1..{count}", flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
