@@ -573,7 +573,7 @@ uint32_t emu_reply_answers_due(const struct emu_qp *qp);
 /** Adds an answer. */
 void emu_reply_push(struct emu_qp *qp, struct emu_reply r);
 /** The answer to a READ that comes now. */
-struct emu_reply emu_reply_to_read(const struct emu_qp *qp, const struct emu_pkt *p);
+struct emu_reply emu_reply_to_read(struct emu_qp *qp, const struct emu_pkt *p);
 /** An atomic has been executed: its answer may leave at this time. */
 void emu_reply_executed(struct emu_qp *qp, uint32_t psn, uint64_t old, uint64_t t);
 /** The next answer that may leave: READ or atomic, or an ACK or NAK that stood behind them. NULL: none. */

@@ -215,7 +215,7 @@ void emu_reply_push(struct emu_qp *qp, struct emu_reply r)
         emu_link_kick(qp);
 }
 
-struct emu_reply emu_reply_to_read(const struct emu_qp *qp, const struct emu_pkt *p)
+struct emu_reply emu_reply_to_read(struct emu_qp *qp, const struct emu_pkt *p)
 {
     return (struct emu_reply){.kind = EMU_REPLY_READ,
                               .psn = p->psn,

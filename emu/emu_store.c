@@ -8,7 +8,7 @@
  *   other WRITEs, SENDs                     pass nothing of their queue pair
  *   READs, atomics, completions of receives wait for, or push, everything before them
  *
- * Where acknowledgements wait (no ackvis) a READ waits too; with ackvis it makes visible at once what was only late.
+ * Where acknowledgements wait (no ackvis) a READ waits too; with ackvis it may also make visible what was only late.
  * Events name a store and its serial number: stores are kept for reuse until the fabric ends. Called by emu_resp.c,
  * emu_qp.c, emu_mr.c; next: emu_word.c for atomics, emu_mr.c for the bytes.
  */
@@ -344,12 +344,25 @@ void emu_store_write(struct emu_qp *qp, struct emu_mr *mr, uint64_t off, struct 
     }
 }
 
+/* What is only late may be waited for, or pushed, at any time until then. */
+uint64_t emu_store_read_time(struct emu_qp *qp)
+{
+    const struct emu_store_queue *q = &qp->store;
+    uint64_t now = emu_store_now(qp);
+
+    if (!q->head)
+        return 0;
+    if (!emu_store_is(qp, EMU_UNKIND_ACKVIS) || q->shown <= now)
+        return q->solid;
+    return emu_store_max(q->solid, now + emu_rng_below(&emu_store_fabric(qp)->store.rng, q->shown - now + 1));
+}
+
 void emu_store_atomic(struct emu_qp *qp, struct emu_mr *mr, struct emu_pkt *p)
 {
     struct emu_rng *rng = &emu_store_fabric(qp)->store.rng;
     struct emu_store_queue *q = &qp->store;
     struct emu_store *s = emu_store_new(qp, EMU_STORE_ATOMIC, (struct emu_spot){mr, p->va - mr->remote_base}, p);
-    uint64_t start = emu_store_max(emu_store_now(qp), q->solid);
+    uint64_t start = emu_store_max(emu_store_now(qp), emu_store_read_time(qp));
 
     if (!s)
         return; /* as if the request were lost: it is asked again */
@@ -385,11 +398,6 @@ uint64_t emu_store_ack_time(const struct emu_qp *qp)
     if (emu_store_is(qp, EMU_UNKIND_ACKVIS) || !qp->store.head)
         return 0;
     return qp->store.shown;
-}
-
-uint64_t emu_store_read_time(const struct emu_qp *qp)
-{
-    return qp->store.head ? qp->store.solid : 0;
 }
 
 void emu_store_read(struct emu_qp *qp, uint64_t before, struct emu_mr *mr, uint64_t off, uint32_t len)

@@ -59,7 +59,7 @@ void emu_store_recv(struct emu_qp *qp, const struct emu_cqe *e, bool solicited);
 /** When everything that came so far may be acknowledged; 0: now. */
 uint64_t emu_store_ack_time(const struct emu_qp *qp);
 /** When a READ that comes now may execute; 0: now. */
-uint64_t emu_store_read_time(const struct emu_qp *qp);
+uint64_t emu_store_read_time(struct emu_qp *qp);
 /** A READ executes: what came before number `before` on its queue pair, and the device's atomics on these bytes, are
  *  visible from here on. */
 void emu_store_read(struct emu_qp *qp, uint64_t before, struct emu_mr *mr, uint64_t off, uint32_t len);

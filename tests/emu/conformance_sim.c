@@ -22,6 +22,7 @@ static const char help[] =
     "  --threads       the PE is a thread, not a coroutine\n"
     "  --only LIST     only checks whose names begin so, e.g. read_,psn_\n"
     "  --seed N        decides keys, data, PSNs and traffic; default 1\n"
+    "  --known NAME    whose known deviations are no failures; default: emu\n"
     "  --list          names of the checks\n"
     "  --help\n"
     "\n"
@@ -142,6 +143,9 @@ static bool option(struct virtual *v, struct emu_sim_options *options, int key)
     case 't':
         options->vehicle = EMU_SIM_THREADS;
         return true;
+    case 'k':
+        v->env.fabric = optarg;
+        return true;
     case 'o':
         v->env.only = optarg;
         return true;
@@ -161,13 +165,8 @@ static bool option(struct virtual *v, struct emu_sim_options *options, int key)
 int main(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"fabric", 1, NULL, 'f'},
-        {"threads", 0, NULL, 't'},
-        {"only", 1, NULL, 'o'},
-        {"seed", 1, NULL, 's'},
-        {"list", 0, NULL, 'l'},
-        {"help", 0, NULL, 'h'},
-        {0},
+        {"fabric", 1, NULL, 'f'}, {"threads", 0, NULL, 't'}, {"known", 1, NULL, 'k'}, {"only", 1, NULL, 'o'},
+        {"seed", 1, NULL, 's'},   {"list", 0, NULL, 'l'},    {"help", 0, NULL, 'h'},  {0},
     };
     struct virtual v = {.env = {.fabric = "emu",
                                 .seed = 1,
