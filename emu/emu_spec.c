@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emu_spec.c - reads the FABRIC SPEC. Text from users: every word is checked, nothing is guessed.
- * Called by emu_sim.c; next: emu_fabric.c builds what it says; emu_spec_print.c is the way back.
+ * Called by emu_sim.c; next: emu_spec_check.c for relations between keys. emu_spec_print.c is the way back.
  */
-#include "emu_spec.h"
+#include "emu_spec_int.h"
 #include "emu_unkind.h"
 
 #include <errno.h>
@@ -14,14 +14,6 @@
 #include <string.h>
 
 enum { EMU_SPEC_FILE_MAX = 65536, EMU_SPEC_WORD = 1024 /* a rate for each of 32 ports */ };
-
-/** Where in the text an error is, for messages. */
-struct emu_spec_at {
-    const char *text;
-    const char *pos;
-    char *why;
-    size_t why_len;
-};
 
 struct emu_spec_unit {
     const char *name;
@@ -34,16 +26,41 @@ static const struct emu_spec_unit emu_spec_byte_units[] = {
     {"K", 1024}, {"M", 1048576}, {"G", 1073741824}, {"", 1}, {NULL, 0}};
 static const struct emu_spec_unit emu_spec_no_units[] = {{"", 1}, {NULL, 0}};
 
-__attribute__((format(printf, 2, 3))) static int emu_spec_fail(const struct emu_spec_at *at, const char *fmt, ...)
+int emu_spec_fail(const struct emu_spec_at *at, const char *format, ...)
 {
+    const char *line = at->text;
+    unsigned lines = 1;
     va_list ap;
-    int n = snprintf(at->why, at->why_len, "fabric: at character %zu: ", (size_t)(at->pos - at->text) + 1);
+    int n;
 
-    va_start(ap, fmt);
+    for (const char *p = at->text; p < at->pos; p++) {
+        if (*p == '\n') {
+            line = p + 1;
+            lines++;
+        }
+    }
+    if (at->file)
+        n = snprintf(at->why, at->why_len, "fabric: %s: at line %u, character %zu: ", at->file, lines,
+                     (size_t)(at->pos - line) + 1);
+    else
+        n = snprintf(at->why, at->why_len, "fabric: at character %zu: ", (size_t)(at->pos - at->text) + 1);
+    va_start(ap, format);
     if (n >= 0 && (size_t)n < at->why_len)
-        vsnprintf(at->why + n, at->why_len - (size_t)n, fmt, ap);
+        vsnprintf(at->why + n, at->why_len - (size_t)n, format, ap);
     va_end(ap);
     return -EINVAL;
+}
+
+const char *emu_spec_word(const char *pos, size_t *len)
+{
+    for (;;) {
+        pos += strspn(pos, ", \t\r\n");
+        if (*pos != '#')
+            break;
+        pos += strcspn(pos, "\n"); /* a comment in a file */
+    }
+    *len = strcspn(pos, ", \t\r\n");
+    return *len ? pos : NULL;
 }
 
 /** A number with one of the units, in [low, high] after scaling. */
@@ -172,7 +189,7 @@ static int emu_spec_change_at(const struct emu_spec_at *at, const char *kind, co
 int emu_spec_change(const char *kind, const char *port, const char *value, struct emu_change *out, char *why,
                     size_t why_len)
 {
-    struct emu_spec_at at = {kind, kind, why, why_len};
+    struct emu_spec_at at = {kind, kind, NULL, why, why_len};
 
     return emu_spec_change_at(&at, kind, port, value, out);
 }
@@ -379,105 +396,17 @@ static int emu_spec_key(const struct emu_spec_at *at, const char *key, const cha
     return emu_spec_unknown(at, key);
 }
 
-static bool emu_spec_same(const struct emu_place *a, const struct emu_place *b)
+static int emu_spec_text(const char *text, const char *file, struct emu_spec *s, char *why, size_t why_len)
 {
-    return a->host == b->host && a->dev == b->dev;
-}
+    struct emu_spec_at at = {text, text, file, why, why_len};
+    const char *next;
+    size_t len = 0;
 
-/** A place that is named must be inside the cluster. */
-static int emu_spec_place(const struct emu_spec_at *at, const struct emu_spec *s, const char *key,
-                          const struct emu_place *p)
-{
-    if (p->host < s->nodes && p->dev < s->gpus * s->ports)
-        return 0;
-    return emu_spec_fail(at, "%s: seen port h%d/mlx5_%d:1, expected hosts below h%d and devices below mlx5_%d", key,
-                         p->host, p->dev, s->nodes, s->gpus * s->ports);
-}
-
-bool emu_spec_has(const struct emu_spec *s, const struct emu_place *p)
-{
-    for (int i = 0; i < s->n_without; i++) {
-        if (emu_spec_same(&s->without[i], p))
-            return false;
-    }
-    return true;
-}
-
-/** Ports that are named somewhere: inside the cluster, there to be changed, left out once. */
-static int emu_spec_places(const struct emu_spec_at *at, const struct emu_spec *s)
-{
-    for (int i = 0; i < s->n_without; i++) {
-        if (emu_spec_place(at, s, "without", &s->without[i]))
-            return -EINVAL;
-        for (int j = 0; j < i; j++) {
-            if (emu_spec_same(&s->without[i], &s->without[j]))
-                return emu_spec_fail(at, "without: seen h%d/mlx5_%d:1 twice, expected once", s->without[i].host,
-                                     s->without[i].dev);
-        }
-    }
-    for (int i = 0; i < s->n_changes; i++) {
-        const struct emu_place *p = &s->change[i].port;
-
-        if (emu_spec_place(at, s, "at", p))
-            return -EINVAL;
-        if (!emu_spec_has(s, p))
-            return emu_spec_fail(at,
-                                 "at: seen h%d/mlx5_%d:1, which 'without' leaves out; expected a port that is there",
-                                 p->host, p->dev);
-    }
-    return 0;
-}
-
-static int emu_spec_shape(const struct emu_spec_at *at, struct emu_spec *s)
-{
-    bool pairs = s->topo == EMU_TOPO_PXB || s->topo == EMU_TOPO_MIXED;
-
-    if (pairs && s->gpus % 2)
-        return emu_spec_fail(at, "topo=%s: seen gpus=%d, expected an even number: GPUs share ports in pairs",
-                             emu_topo_name(s->topo), s->gpus);
-    if (s->topo == EMU_TOPO_MIXED && s->nodes < 2)
-        return emu_spec_fail(at, "topo=mixed: seen nodes=%d, expected at least 2: one half PXB, one PIX", s->nodes);
-    if (s->planes > s->ports)
-        return emu_spec_fail(at, "planes: seen %d, expected at most one a port of a GPU (ports=%d)", s->planes,
-                             s->ports);
-    if (s->topo == EMU_TOPO_RAIL && s->planes && s->planes != s->ports)
-        return emu_spec_fail(at, "topo=rail: seen planes=%d, expected a plane for each port of a GPU (ports=%d)",
-                             s->planes, s->ports);
-    if (!s->planes)
-        s->planes = s->topo == EMU_TOPO_RAIL ? s->ports : 1;
-    return 0;
-}
-
-/** Relations between keys, once all are known. */
-static int emu_spec_whole(const struct emu_spec_at *at, struct emu_spec *s)
-{
-    if (s->n_rates > s->ports)
-        return emu_spec_fail(at, "rate: seen %d rates, expected at most one a port (ports=%d)", s->n_rates, s->ports);
-    for (int i = s->n_rates; i < s->ports; i++)
-        s->rate_bits[i] = s->rate_bits[s->n_rates - 1];
-    s->n_rates = s->ports;
-    if (emu_spec_shape(at, s))
-        return -EINVAL;
-    return emu_spec_places(at, s);
-}
-
-static int emu_spec_text(const char *text, struct emu_spec *s, char *why, size_t why_len)
-{
-    struct emu_spec_at at = {text, text, why, why_len};
-
-    while (*at.pos) {
+    while ((next = emu_spec_word(at.pos + len, &len)) != NULL) {
         char word[EMU_SPEC_WORD];
-        size_t skip = strspn(at.pos, ", \t\r\n"), len;
         char *value;
 
-        at.pos += skip;
-        if (*at.pos == '#') { /* a comment in a file */
-            at.pos += strcspn(at.pos, "\n");
-            continue;
-        }
-        len = strcspn(at.pos, ", \t\r\n");
-        if (len == 0)
-            break;
+        at.pos = next;
         if (len >= sizeof(word))
             return emu_spec_fail(&at, "seen a word of %zu characters, expected KEY=VALUE", len);
         snprintf(word, sizeof(word), "%.*s", (int)len, at.pos);
@@ -487,7 +416,6 @@ static int emu_spec_text(const char *text, struct emu_spec *s, char *why, size_t
         *value++ = '\0';
         if (emu_spec_key(&at, word, value, s))
             return -EINVAL;
-        at.pos += len;
     }
     return emu_spec_whole(&at, s);
 }
@@ -511,7 +439,7 @@ static int emu_spec_file(const char *name, struct emu_spec *s, char *why, size_t
         snprintf(why, why_len, "fabric: %s: expected a text file of at most %d bytes", name, EMU_SPEC_FILE_MAX);
         rc = -EINVAL;
     } else {
-        rc = emu_spec_text(text, s, why, why_len);
+        rc = emu_spec_text(text, name, s, why, why_len);
     }
     free(text);
     return rc;
@@ -535,7 +463,7 @@ int emu_spec_parse(const char *text, struct emu_spec *out, char *why, size_t why
     if (text[0] && !strchr(text, '='))
         rc = emu_spec_file(text, &s, why, why_len);
     else
-        rc = emu_spec_text(text, &s, why, why_len);
+        rc = emu_spec_text(text, NULL, &s, why, why_len);
     if (rc == 0)
         *out = s;
     return rc;

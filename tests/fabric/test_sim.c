@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_sim.c - virtual time itself: fabric strings, sleeping and waking, collectives, deadlocks explained, limits. No
+ * test_sim.c - virtual time itself: sleeping and waking, collectives, deadlocks explained, limits. No
  * libbraid, no verbs: what a program in the simulator may rely on.
  */
 #include <errno.h>
@@ -26,92 +26,6 @@ static int run_on(const char *spec, emu_sim_main_fn fn, void *arg, enum emu_sim_
     rc = fabric_emu()->run(sim, fn, arg, why, sizeof(why));
     fabric_emu()->close(sim);
     return rc;
-}
-
-/* ---- fabric strings ------------------------------------------------------------------------------------------------ */
-
-static void bad_spec(const char *spec, const char *expected)
-{
-    struct emu_sim_options o = {sizeof(o), spec, 1, EMU_SIM_COROUTINES, 0};
-    struct emu_sim *sim = (struct emu_sim *)(void *)why;
-
-    why[0] = '\0';
-    assert_int_equal(fabric_emu()->open(&o, &sim, why, sizeof(why)), -EINVAL);
-    assert_ptr_equal(sim, why); /* outputs are untouched on failure */
-    if (!strstr(why, expected))
-        fail_msg("\"%s\": seen \"%s\", expected \"%s\" in it", spec, why, expected);
-}
-
-static void bad_specs_are_explained(void **state)
-{
-    (void)state;
-    bad_spec("nodes=0", "expected a whole number from 1 to 64");
-    bad_spec("nodes=2x", "seen \"2x\"");
-    bad_spec("nodes=2,prots=2", "at character 9: seen \"prots\"");
-    bad_spec("nodes=2,ports", "expected KEY=VALUE");
-    bad_spec("nodes=", "nodes");
-    bad_spec("rate=200", "rate");
-    bad_spec("rate=200X", "expected a number with its unit");
-    bad_spec("rate=nan", "rate");
-    bad_spec("rate=-1G", "rate");
-    bad_spec("rate=1e999G", "rate");
-    bad_spec("ports=1,rate=1G:2G", "at most one a port");
-    bad_spec("latency=5", "latency");
-    bad_spec("latency=5m", "latency");
-    bad_spec("loss=1.5", "expected 0 to 1");
-    bad_spec("mtu=1500", "expected 256, 512, 1024, 2048 or 4096");
-    bad_spec("cpu=maybe", "expected on or off");
-    bad_spec("at=2ms", "expected TIME:");
-    bad_spec("at=2ms:down:h0/mlx5_9:1", "expected hosts below h2");
-    bad_spec("at=2ms:slow:h0/mlx5_0:1", "expected one behind the port");
-    bad_spec("at=2ms:melt:h0/mlx5_0:1", "expected down, up, stall, slow");
-    bad_spec("at=2ms:down:mlx5_0", "at");
-    bad_spec("at=2ms:stall:h0/mlx5_0:1:0.5", "expected nothing");
-    bad_spec("topo=ring", "topo: seen \"ring\", expected pix, pxb, mixed or rail");
-    bad_spec("topo=pxb,gpus=3", "expected an even number");
-    bad_spec("topo=mixed,gpus=2,nodes=1", "expected at least 2");
-    bad_spec("planes=3", "expected at most one a port of a GPU (ports=2)");
-    bad_spec("planes=0", "expected a whole number from 1");
-    bad_spec("topo=rail,ports=4,planes=2", "expected a plane for each port");
-    bad_spec("without=h0/mlx5_0", "expected a port such as");
-    bad_spec("without=h0/mlx5_0:1+", "expected a port such as");
-    bad_spec("without=h0/mlx5_0:1+h2/mlx5_0:1", "expected hosts below h2");
-    bad_spec("without=h0/mlx5_0:1+h0/mlx5_0:1", "twice");
-    bad_spec("without=h0/mlx5_0:1,at=1ms:down:h0/mlx5_0:1", "expected a port that is there");
-    bad_spec("pcie=256", "pcie: seen \"256\", expected");
-    bad_spec("gpu=none", "gpu: seen \"none\", expected");
-    bad_spec("buffer=16", "expected 16384 to");
-    bad_spec("buffer=16MB", "buffer");
-    bad_spec("loss=tale", "loss");
-    bad_spec("wire=1", "expected nodes, gpus, ports");
-    bad_spec("/no/such/file", "name of a file");
-    bad_spec("nodes=99999999999999999999", "nodes");
-}
-
-static void a_printed_spec_reads_back(void **state)
-{
-    static const char *const specs[] = {
-        "",
-        "nodes=3,gpus=2,ports=2,rate=400G:100G,latency=1.3us,jitter=700ns,loss=0.1,mtu=1024",
-        "ports=4,gpus=2,topo=mixed,planes=2,without=h1/mlx5_7:1+h0/mlx5_0:1,without=h0/mlx5_1:1",
-        "topo=rail,buffer=100000,loss=tail,at=0s:stall:h0/mlx5_0:1",
-        "buffer=3M,topo=pxb,gpus=4,pcie=256G,gpu=1.5T",
-        "cpu=off,at=1ms:down:h1/mlx5_0:1,at=2ms:slow:h0/mlx5_1:1:0.3,at=3us:delay:h0/mlx5_0:1:5us"};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
-        struct emu_sim_options o = {sizeof(o), specs[i], 1, EMU_SIM_COROUTINES, 0};
-        struct emu_sim *a, *b;
-        char printed[1024];
-
-        assert_int_equal(fabric_emu()->open(&o, &a, why, sizeof(why)), 0);
-        snprintf(printed, sizeof(printed), "%s", fabric_emu()->fabric(a));
-        o.fabric = printed;
-        assert_int_equal(fabric_emu()->open(&o, &b, why, sizeof(why)), 0);
-        assert_string_equal(printed, fabric_emu()->fabric(b));
-        fabric_emu()->close(a);
-        fabric_emu()->close(b);
-    }
 }
 
 /* ---- time ---------------------------------------------------------------------------------------------------------- */
@@ -517,8 +431,6 @@ static void ports_are_named_by_gpu(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_specs_are_explained),
-        cmocka_unit_test(a_printed_spec_reads_back),
         cmocka_unit_test(time_is_exact),
         cmocka_unit_test(collectives_work),
         cmocka_unit_test(a_deadlock_is_explained),
