@@ -29,22 +29,29 @@ static int emu_topo_card(const struct emu_fabric *f, int host, int card, int n, 
     return n;
 }
 
+/**
+ * Whether the i-th of the ports that a pair of GPUs is equally near to belongs to its second GPU's share, else its first's.
+ * Shares are disjoint and in order; of an odd number the larger goes where more of the card's own ports are.
+ */
+static bool emu_topo_second(int near, int own, int i)
+{
+    return i >= near / 2 + (near % 2 && own > near / 2);
+}
+
 int emu_topo_ports(const struct emu_fabric *f, int pe, struct emu_port *out[EMU_SPEC_PORTS])
 {
-    int host = pe / f->spec.gpus, gpu = pe % f->spec.gpus, mine = gpu % 2, near, own, first;
+    int host = pe / f->spec.gpus, gpu = pe % f->spec.gpus, own, near, n = 0;
     struct emu_port *both[2 * EMU_SPEC_PORTS];
 
     if (!emu_topo_pairs(&f->spec, host))
         return emu_topo_card(f, host, gpu, 0, out);
-    own = emu_topo_card(f, host, gpu - mine, 0, both);
-    near = emu_topo_card(f, host, gpu - mine + 1, own, both);
-    /* Disjoint shares in order; of an odd number the larger goes where more of the card's own ports are. */
-    first = near / 2 + (near % 2 && own > near / 2);
-    if (near == 1)
-        out[0] = both[0]; /* fewer ports than GPUs: shared */
-    for (int i = 0; near > 1 && i < (mine ? near - first : first); i++)
-        out[i] = both[mine ? first + i : i];
-    return near == 1 ? 1 : mine ? near - first : first;
+    own = emu_topo_card(f, host, gpu - gpu % 2, 0, both);
+    near = emu_topo_card(f, host, gpu - gpu % 2 + 1, own, both);
+    for (int i = 0; i < near; i++) {
+        if (near == 1 || emu_topo_second(near, own, i) == (gpu % 2 == 1)) /* a single port is shared */
+            out[n++] = both[i];
+    }
+    return n;
 }
 
 double emu_topo_payload_rate(const struct emu_fabric *f, const struct emu_port *p)

@@ -101,7 +101,7 @@ static int flows_wait(int pe, int *status)
 static void flows_send(int pe)
 {
     uint64_t start = plain_emu()->now();
-    int due = 0, left[FLOWS];
+    int due = 0, left[FLOWS] = {0};
 
     for (int i = 0; i < n_flows; i++) {
         left[i] = flows[i].n;
@@ -113,8 +113,10 @@ static void flows_send(int pe)
     for (; due > 0; due--) {
         int status, i = flows_wait(pe, &status);
 
-        if (!plain_check(i >= 0, "the run was given up"))
+        if (i < 0) {
+            plain_check(false, "the run was given up");
             return;
+        }
         if (!flows[i].fails)
             plain_equal("status", status, IBV_WC_SUCCESS);
         else if (left[i] == flows[i].n)
