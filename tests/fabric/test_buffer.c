@@ -206,6 +206,34 @@ static void a_stalled_port_is_silent_without_an_event(void **state)
     plain_run_gives(0, "nodes=1,ports=2", pe_stalled, 0);
 }
 
+/* Without a timer nothing ever ends: the run is given up, and says what stands in the way. */
+static int pe_stuck(void *arg, int pe)
+{
+    struct plain_port p[2];
+    char why[128];
+
+    (void)arg, (void)pe;
+    path.timeout = 0;
+    plain_pair(p, 64 << 10, &path);
+    plain_equal("stall", plain_emu()->ctl("port h0/mlx5_1:1 stall", why, sizeof(why)), 0);
+    for (uint64_t i = 0; i < 4; i++)
+        plain_post(&p[0], p[0].qp[0], &p[1], (struct plain_wr){.op = IBV_WR_RDMA_WRITE, .id = i, .len = 64 << 10});
+    plain_post(&p[1], p[1].qp[0], &p[0], (struct plain_wr){.op = IBV_WR_RDMA_WRITE, .id = 9, .len = 8});
+    plain_equal("the run is given up", plain_wait(&p[0]), -1);
+    plain_close(&p[0]);
+    plain_close(&p[1]);
+    return 0;
+}
+
+static void a_deadlock_names_paused_and_stalled_ports(void **state)
+{
+    (void)state;
+    plain_run_gives(-EDEADLK, "nodes=1,ports=2,buffer=64K", pe_stuck, 0);
+    if (!strstr(plain_why(), "h0/mlx5_0:1 in state 3: 4 requests unfinished, port paused") ||
+        !strstr(plain_why(), "h0/mlx5_1:1 in state 3: 1 requests unfinished, port stalled"))
+        fail_msg("%s", plain_why());
+}
+
 /* ---- slow ----------------------------------------------------------------------------------------------------------- */
 
 static void a_slow_receiver_fills_the_buffer(void **state)
@@ -231,6 +259,7 @@ int main(void)
         cmocka_unit_test_setup(a_stalled_peer_stops_its_senders_when_there_is_none, usual_path),
         cmocka_unit_test_setup(packets_for_a_port_that_goes_down_are_lost, usual_path),
         cmocka_unit_test_setup(a_stalled_port_is_silent_without_an_event, usual_path),
+        cmocka_unit_test_setup(a_deadlock_names_paused_and_stalled_ports, usual_path),
         cmocka_unit_test_setup(a_slow_receiver_fills_the_buffer, usual_path),
     };
 
