@@ -29,12 +29,3 @@ int bench_per_node(const struct bench_run *run)
 
     return n > 0 ? n : 1;
 }
-
-double bench_ceiling(const struct bench_run *run, int pe, uint64_t from_ns, uint64_t to_ns, char *how, size_t how_len)
-{
-    (void)from_ns;
-    (void)to_ns;
-    if (run->emu->ceiling_text(run->sim, pe, run->rails, how, how_len))
-        snprintf(how, how_len, "payload rate of %d ports", run->rails);
-    return run->emu->pe_ceiling(run->sim, pe, run->rails) / 1e9;
-}
