@@ -189,10 +189,8 @@ static void emu_store_execute(struct emu_store *s)
     writes = emu_word_execute(qp, s->spot, s->pkt, &old, &value);
     due = emu_store_max(s->visible, emu_store_now(qp));
     if (writes)
-        s->word = emu_word_hold(qp, s->spot, value, &due, &s->turn);
-    answer = emu_store_is(qp, EMU_UNKIND_ACKVIS) ? s->answer : due;
-    qp->store.shown = emu_store_max(qp->store.shown, due);
-    qp->store.after_atomic = emu_store_max(qp->store.after_atomic, due);
+        s->word = emu_word_hold(qp, s->spot, value, due, &s->turn);
+    answer = s->answer;
     if (s->word) {
         s->kind = EMU_STORE_WORD;
         s->value = value;

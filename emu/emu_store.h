@@ -83,9 +83,8 @@ struct emu_spot {
 /** Executes an atomic on the device's view of the word: gives the old value; what is to be written is in *value. False
  *  where nothing is: a compare that failed. */
 bool emu_word_execute(struct emu_qp *qp, struct emu_spot at, const struct emu_pkt *p, uint64_t *old, uint64_t *value);
-/** Writes the value now (NULL), or lets the word be held until *due or a little later: *due says when, *turn is to be
- *  given to emu_word_write(). */
-struct emu_word *emu_word_hold(struct emu_qp *qp, struct emu_spot at, uint64_t value, uint64_t *due, uint64_t *turn);
+/** Writes the value now (NULL), or holds the word until it is written at due; *turn is to be given to emu_word_write(). */
+struct emu_word *emu_word_hold(struct emu_qp *qp, struct emu_spot at, uint64_t value, uint64_t due, uint64_t *turn);
 /** Writes the value, unless that of a later turn is there already, and lets go. */
 void emu_word_write(struct emu_fabric *f, struct emu_word *w, struct emu_spot at, uint64_t turn, uint64_t value);
 /** Lets go without writing. */

@@ -4,7 +4,7 @@
  * here, so they are atomic among each other: those of one device (unkind=atomics), else all of the fabric's. Whoever else
  * touches the word's memory in between loses, or is lost.
  *
- * Values are written in turn; a turn that comes late, after a later one was written, is skipped. Called by emu_store.c;
+ * A value that comes to be written after that of a later turn is skipped: the later one has it in it. Called by emu_store.c;
  * next: emu_mr.c.
  */
 #include "emu.h"
@@ -17,7 +17,6 @@ struct emu_word {
     const struct emu_dev *dev; /* NULL: of all devices */
     uintptr_t addr;
     uint64_t value; /* of the last turn */
-    uint64_t due;
     uint64_t turn, written;
     unsigned holds;
 };
@@ -66,20 +65,17 @@ static struct emu_word *emu_word_new(struct emu_qp *qp, struct emu_spot at)
     return w;
 }
 
-struct emu_word *emu_word_hold(struct emu_qp *qp, struct emu_spot at, uint64_t value, uint64_t *due, uint64_t *turn)
+struct emu_word *emu_word_hold(struct emu_qp *qp, struct emu_spot at, uint64_t value, uint64_t due, uint64_t *turn)
 {
     struct emu_fabric *f = qp->ctx->dev->fabric;
     struct emu_word *w = emu_word_find(qp, at);
 
-    if (!w && *due > f->clock->now(f))
+    if (!w && due > f->clock->now(f))
         w = emu_word_new(qp, at);
     if (!w) {
         at.mr->mem->store8(at.mr, at.off, value);
         return NULL;
     }
-    if (*due < w->due) /* turns are written in their order */
-        *due = w->due;
-    w->due = *due;
     w->value = value;
     w->holds++;
     *turn = ++w->turn;

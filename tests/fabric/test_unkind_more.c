@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_unkind_more.c - unkind=atomics, slowctl and rdstall; what happens to bytes on their way when their region or queue
- * pair goes away; who is woken by them; what a device answers when it is asked about placement. Plain verbs in virtual
- * time; next: the emulator.
+ * test_unkind_more.c - unkind=slowctl and rdstall; what happens to bytes on their way when their region or queue pair goes
+ * away; who is woken by them; what a device answers when it is asked about placement. Plain verbs in virtual time; next:
+ * the emulator.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,178 +24,16 @@
 enum {
     EVERYTHING = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC
 };
-enum { ROUNDS = 200, ADDS = 400, PAGE = 4096 };
+enum { PAGE = 4096 };
 
 static struct plain_port p[2];
-static struct ibv_mr *other; /* port 0's buffer, registered on port 1's device */
-
-static bool open_both(void)
-{
-    if (!plain_pair(p, 4 * PAGE, NULL))
-        return false;
-    other = ibv_reg_mr(p[1].pd, p[0].buf, p[0].len, EVERYTHING);
-    return plain_check(other, "no region of the other's memory");
-}
-
-static void close_both(void)
-{
-    if (other)
-        ibv_dereg_mr(other);
-    other = NULL;
-    plain_close(&p[0]);
-    plain_close(&p[1]);
-}
-
-static volatile uint64_t *word(size_t offset)
-{
-    return (volatile uint64_t *)(void *)(p[0].buf + offset);
-}
-
+static uint64_t took;
 static void pause_ns(uint64_t ns)
 {
     uint64_t until = plain_emu()->now() + ns;
 
     while (plain_emu()->now() < until && plain_emu()->wait(until) == 0)
         ;
-}
-
-/** A request on the first word of port 0's buffer: of port 0 through port 1's device, of port 1 through port 0's. */
-static void ask(int port, int qp, enum ibv_wr_opcode op, uint64_t id)
-{
-    struct plain_wr w = {.op = op, .id = id, .local = PAGE, .len = 8, .add = 1};
-
-    if (port == 0)
-        w.rkey = other->rkey;
-    w.address = plain_address(&p[0], 0);
-    plain_post(&p[port], p[port].qp[qp], &p[1 - port], w);
-}
-
-/* ---- atomics ---------------------------------------------------------------------------------------------------------- */
-
-static uint64_t sum;
-static int adders; /* 1: over two queue pairs of one device; 2: over two devices */
-
-static int pe_adds(void *arg, int pe)
-{
-    struct ibv_qp *a, *b;
-
-    (void)arg, (void)pe;
-    if (!open_both())
-        return -1;
-    a = plain_qp(&p[0]);
-    b = plain_qp(&p[1]);
-    plain_connect(&p[0], a, &p[1], b, NULL);
-    for (int i = 0; i < ADDS; i++) {
-        ask(0, 0, IBV_WR_ATOMIC_FETCH_AND_ADD, 1);
-        ask(adders == 2 ? 1 : 0, adders == 2 ? 0 : 1, IBV_WR_ATOMIC_FETCH_AND_ADD, 2);
-        plain_wait(&p[0]);
-        plain_wait(adders == 2 ? &p[1] : &p[0]);
-    }
-    pause_ns(200000);
-    sum = *word(0);
-    close_both();
-    return 0;
-}
-
-static uint64_t sum_of(const char *spec, int devices)
-{
-    adders = devices;
-    plain_run_gives(0, spec, pe_adds, 0);
-    return sum;
-}
-
-static void two_devices_lose_adds_and_one_does_not(void **state)
-{
-    (void)state;
-    assert_int_equal(sum_of(FABRIC "none", 2), 2 * ADDS);
-    assert_int_equal(sum_of(FABRIC "relaxed+ooo+ackvis+slowctl+rdstall", 2), 2 * ADDS);
-    assert_int_equal(sum_of(FABRIC "atomics", 1), 2 * ADDS);
-    assert_int_equal(sum_of(FABRIC "all", 1), 2 * ADDS);
-    assert_in_range(sum_of(FABRIC "atomics", 2), ADDS, 2 * ADDS - 1);
-    assert_in_range(sum_of(FABRIC "all", 2), ADDS, 2 * ADDS - 1);
-}
-
-static int lost,
-    through; /* through: 0: the CPU stores, 1: the other device writes, 2: the same device on another queue pair */
-
-/* Something that is no atomic puts 1000 while an atomic adds 1: 1000 or 1001 if the add is atomic for all; 1 if it is not. */
-static int pe_races(void *arg, int pe)
-{
-    struct ibv_qp *a, *b;
-
-    (void)arg, (void)pe;
-    if (!open_both())
-        return -1;
-    a = plain_qp(&p[0]);
-    b = plain_qp(&p[1]);
-    plain_connect(&p[0], a, &p[1], b, NULL);
-    for (int i = 0; i < ROUNDS; i++) {
-        *word(0) = 0;
-        *(uint64_t *)(void *)(p[0].buf + PAGE) = *(uint64_t *)(void *)(p[1].buf + PAGE) = 1000;
-        ask(0, 0, IBV_WR_ATOMIC_FETCH_AND_ADD, 1);
-        /* The atomic's answer goes where the other's 1000 comes from: move it. */
-        pause_ns((uint64_t)i * 7 % 1000 + (through == 0 ? 2500 : 0));
-        if (through == 0)
-            *word(0) = 1000;
-        else
-            ask(through == 1 ? 1 : 0, through == 1 ? 0 : 1, IBV_WR_RDMA_WRITE, 2);
-        plain_wait(&p[0]);
-        if (through)
-            plain_wait(through == 1 ? &p[1] : &p[0]);
-        pause_ns(200000);
-        lost += *word(0) == 1;
-        plain_check(*word(0) == 1 || *word(0) == 1000 || *word(0) == 1001, "the word is %llu",
-                    (unsigned long long)*word(0));
-    }
-    close_both();
-    return 0;
-}
-
-static void what_races_an_atomic_is_lost(void **state)
-{
-    (void)state;
-    for (through = 0; through < 3; through++) {
-        lost = 0;
-        plain_run_gives(0, FABRIC "none", pe_races, 0);
-        assert_int_equal(lost, 0);
-        plain_run_gives(0, FABRIC "atomics", pe_races, 0);
-        if (lost == 0)
-            fail_msg("nothing was lost in race %d", through);
-    }
-}
-
-static int unseen, unread;
-
-/* An atomic's answer is there: can the CPU see its value, does a READ of the same device give it? */
-static int pe_answers(void *arg, int pe)
-{
-    (void)arg, (void)pe;
-    if (!open_both())
-        return -1;
-    for (uint64_t i = 1; i <= ROUNDS; i++) {
-        ask(0, 0, IBV_WR_ATOMIC_FETCH_AND_ADD, 1);
-        plain_done(&p[0], 1, IBV_WC_SUCCESS);
-        plain_equal("old value", (long long)*(uint64_t *)(void *)(p[0].buf + PAGE), (long long)i - 1);
-        unseen += *word(0) != i;
-        ask(0, 0, IBV_WR_RDMA_READ, 2);
-        plain_done(&p[0], 2, IBV_WC_SUCCESS);
-        unread += *(uint64_t *)(void *)(p[0].buf + PAGE) != i || *word(0) != i;
-    }
-    close_both();
-    return 0;
-}
-
-static void an_answer_may_come_before_the_value_only_with_ackvis(void **state)
-{
-    (void)state;
-    unseen = unread = 0;
-    plain_run_gives(0, FABRIC "none", pe_answers, 0);
-    plain_run_gives(0, FABRIC "relaxed+ooo+atomics+rdstall", pe_answers, 0);
-    assert_int_equal(unseen, 0);
-    plain_run_gives(0, FABRIC "ackvis", pe_answers, 0);
-    assert_int_not_equal(unseen, 0);
-    plain_run_gives(0, FABRIC "all", pe_answers, 0);
-    assert_int_equal(unread, 0);
 }
 
 /* ---- ends ------------------------------------------------------------------------------------------------------------- */
@@ -364,9 +202,147 @@ static void bytes_wake_when_they_are_visible(void **state)
     plain_run_gives(0, TIMED "all", pe_polls_for_bytes, 0);
 }
 
-/* ---- time ------------------------------------------------------------------------------------------------------------- */
+/* The same with something else that is still to come: no last look before a deadlock helps. */
+static int pe_is_woken_in_time(void *arg, int pe)
+{
+    static struct plain_port mine[2];
+    struct plain_path path = plain_defaults();
+    struct ibv_wc wc;
+    uint64_t t;
+    int rc = 0;
 
-static uint64_t took;
+    (void)arg;
+    memset(&mine[pe], 0, sizeof(mine[pe]));
+    plain_open(&mine[pe], 0, PAGE, 64);
+    plain_qp(&mine[pe]);
+    plain_emu()->barrier();
+    plain_connect_to(mine[pe].qp[0], mine[1 - pe].qp[0]->qp_num, &mine[1 - pe].gid, &path);
+    mine[pe].buf[0] = (unsigned char)!pe;
+    plain_emu()->barrier();
+    t = plain_emu()->now();
+    if (pe == 0) {
+        plain_post(&mine[0], mine[0].qp[0], &mine[1], (struct plain_wr){.op = IBV_WR_RDMA_WRITE, .id = 1, .len = 1});
+        pause_ns(5000000);
+        plain_done(&mine[0], 1, IBV_WC_SUCCESS);
+    } else {
+        while (rc == 0 && *(volatile unsigned char *)mine[1].buf == 0)
+            rc = ibv_poll_cq(mine[1].cq, 1, &wc);
+        plain_check(plain_emu()->now() - t < 200000, "seen after %llu ns",
+                    (unsigned long long)(plain_emu()->now() - t));
+    }
+    plain_emu()->barrier();
+    plain_close(&mine[pe]);
+    return 0;
+}
+
+static void bytes_wake_in_time(void **state)
+{
+    (void)state;
+    plain_run_gives(0, "nodes=2,ports=1,unkind=ackvis", pe_is_woken_in_time, 0);
+    plain_run_gives(0, "nodes=2,ports=1,unkind=all", pe_is_woken_in_time, 0);
+}
+
+/* Stores that were on their way and are there already are nothing to wait for. */
+static int pe_waits_for_nothing(void *arg, int pe)
+{
+    uint64_t t;
+
+    (void)arg, (void)pe;
+    plain_pair(p, PAGE, NULL);
+    for (uint64_t i = 0; i < 16; i++) {
+        plain_post(&p[0], p[0].qp[0], &p[1], (struct plain_wr){.op = IBV_WR_RDMA_WRITE, .id = i, .len = 1});
+        plain_done(&p[0], i, IBV_WC_SUCCESS);
+    }
+    plain_move(p[0].qp[0], IBV_QPS_RESET); /* its timer */
+    plain_move(p[1].qp[0], IBV_QPS_RESET);
+    t = plain_emu()->now();
+    while (plain_emu()->wait(UINT64_MAX) == 0)
+        ;
+    plain_equal("time that passed until the deadlock", (long long)(plain_emu()->now() - t), 0);
+    plain_close(&p[0]);
+    plain_close(&p[1]);
+    return 0;
+}
+
+static void what_is_there_already_does_not_hide_a_deadlock(void **state)
+{
+    (void)state;
+    plain_run_gives(-EDEADLK, FABRIC "ackvis", pe_waits_for_nothing, 0);
+    plain_run_gives(-EDEADLK, FABRIC "all", pe_waits_for_nothing, 0);
+}
+
+/* ---- acknowledgements ---------------------------------------------------------------------------------------------------- */
+
+static struct ibv_mr *relaxed_region(void)
+{
+    struct ibv_mr *mr = ibv_reg_mr(p[1].pd, p[1].buf, p[1].len, EVERYTHING | IBV_ACCESS_RELAXED_ORDERING);
+
+    plain_check(mr, "no relaxed region");
+    return mr;
+}
+
+/* A NAK acknowledges what was before it: that has to be visible too. */
+static int pe_not_ready(void *arg, int pe)
+{
+    (void)arg, (void)pe;
+    for (int r = 0; r < 60; r++) {
+        struct ibv_mr *mr;
+
+        plain_pair(p, PAGE, NULL);
+        mr = relaxed_region();
+        p[0].buf[0] = 1;
+        plain_post(&p[0], p[0].qp[0], &p[1],
+                   (struct plain_wr){.op = IBV_WR_RDMA_WRITE, .id = 1, .len = 1, .rkey = mr->rkey});
+        plain_post(&p[0], p[0].qp[0], &p[1], (struct plain_wr){.op = IBV_WR_SEND, .id = 2, .len = 1});
+        plain_done(&p[0], 1, IBV_WC_SUCCESS);
+        plain_equal("the byte", *(volatile unsigned char *)p[1].buf, 1);
+        plain_recv(&p[1], p[1].qp[0], 3, 64, 64);
+        plain_done(&p[0], 2, IBV_WC_SUCCESS);
+        ibv_dereg_mr(mr);
+        plain_close(&p[0]);
+        plain_close(&p[1]);
+    }
+    return 0;
+}
+
+static void a_refusal_acknowledges_only_what_is_visible(void **state)
+{
+    (void)state;
+    plain_run_gives(0, FABRIC "relaxed", pe_not_ready, 0);
+    plain_run_gives(0, FABRIC "ooo", pe_not_ready, 0);
+}
+
+/* 60 x 64 KiB take 160 us: the first must not wait for the last, though something is always on its way. */
+static int pe_streams(void *arg, int pe)
+{
+    struct ibv_mr *mr;
+    uint64_t t;
+
+    (void)arg, (void)pe;
+    plain_pair(p, 65536, NULL);
+    mr = relaxed_region();
+    t = plain_emu()->now();
+    for (uint64_t i = 0; i < 60; i++)
+        plain_post(&p[0], p[0].qp[0], &p[1],
+                   (struct plain_wr){.op = IBV_WR_RDMA_WRITE, .id = i, .len = 65536, .rkey = mr->rkey});
+    for (uint64_t i = 0; i < 60; i++) {
+        plain_done(&p[0], i, IBV_WC_SUCCESS);
+        took = i == 0 ? plain_emu()->now() - t : took;
+    }
+    ibv_dereg_mr(mr);
+    plain_close(&p[0]);
+    plain_close(&p[1]);
+    return 0;
+}
+
+static void acknowledgements_do_not_wait_for_what_comes_later(void **state)
+{
+    (void)state;
+    plain_run_gives(0, FABRIC "relaxed", pe_streams, 0);
+    assert_in_range(took, 7000, 40000);
+}
+
+/* ---- time ------------------------------------------------------------------------------------------------------------- */
 
 static int pe_reads(void *arg, int pe)
 {
@@ -577,13 +553,14 @@ static void words_are_read_and_printed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_devices_lose_adds_and_one_does_not),
-        cmocka_unit_test(what_races_an_atomic_is_lost),
-        cmocka_unit_test(an_answer_may_come_before_the_value_only_with_ackvis),
         cmocka_unit_test(what_is_on_its_way_lands_before_the_end),
         cmocka_unit_test(receives_on_their_way_complete_before_the_flushed_ones),
         cmocka_unit_test(a_program_that_ends_takes_its_memory_with_it),
         cmocka_unit_test(bytes_wake_when_they_are_visible),
+        cmocka_unit_test(bytes_wake_in_time),
+        cmocka_unit_test(what_is_there_already_does_not_hide_a_deadlock),
+        cmocka_unit_test(a_refusal_acknowledges_only_what_is_visible),
+        cmocka_unit_test(acknowledgements_do_not_wait_for_what_comes_later),
         cmocka_unit_test(answers_come_one_at_a_time_with_rdstall),
         cmocka_unit_test(a_write_behind_too_many_reads_waits_for_their_answers),
         cmocka_unit_test(control_calls_take_longer_with_slowctl),
