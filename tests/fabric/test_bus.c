@@ -78,7 +78,10 @@ static void directions_do_not_share(void **state)
     (void)state;
     flows_run(TWO_CARDS ",pcie=256G", cards, both_ways, 4);
     for (int i = 0; i < 4; i++)
-        took(i, at_gbits(2 * BYTES, 256), "both ways at once");
+        took(i, at_gbits(2 * BYTES, 256), "both ways at once, slots");
+    flows_run(TWO_CARDS ",gpu=256G", cards, both_ways, 4);
+    for (int i = 0; i < 4; i++)
+        took(i, at_gbits(2 * BYTES, 256), "both ways at once, GPU links");
 }
 
 static void a_gpu_link_caps_what_is_its_own(void **state)
