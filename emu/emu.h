@@ -347,6 +347,8 @@ struct emu_mr {
     uint32_t stores; /* on their way into it */
 };
 
+/** Whether a device could pin these bytes, to read them or to write them too. */
+bool emu_pages_ok(const void *addr, size_t len, bool write);
 /** Registers host memory. local and remote are the addresses of its first byte by lkey and rkey. NULL and errno. */
 struct emu_mr *emu_mr_reg(struct emu_pd *pd, void *addr, size_t len, uint64_t local, uint64_t remote, int access);
 /** 0, or an errno. */

@@ -2,14 +2,13 @@
 /*
  * emu_mr.c - memory regions: keys, bounds, rights, and the only code that touches the memory behind them.
  * Host memory by copy is the first kind; others (patterns, GPU) add a struct emu_mem_ops. Called by emu_abi.c,
- * emu_req.c, emu_resp.c; next: nothing.
+ * emu_req.c, emu_resp.c, emu_store.c; next: emu_pages.c.
  */
 #include "emu.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum {
     EMU_ACCESS_KNOWN = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -50,22 +49,6 @@ uint64_t emu_mr_shift(int owner)
     return (uint64_t)(owner + 1) << 48;
 }
 
-/** Whether all pages are mapped: a device pins them, and pinning what is not there fails with EFAULT. */
-static bool emu_mr_mapped(const void *addr, size_t len)
-{
-    enum { EMU_MR_PAGE = 4096, EMU_MR_PAGES = 1024 };
-    uintptr_t at = (uintptr_t)addr & ~(uintptr_t)(EMU_MR_PAGE - 1), end = (uintptr_t)addr + len;
-    unsigned char there[EMU_MR_PAGES];
-
-    for (; at < end; at += (uintptr_t)EMU_MR_PAGE * EMU_MR_PAGES) {
-        size_t part = end - at < (size_t)EMU_MR_PAGE * EMU_MR_PAGES ? end - at : (size_t)EMU_MR_PAGE * EMU_MR_PAGES;
-
-        if (mincore((void *)at, part, there) != 0)
-            return false;
-    }
-    return true;
-}
-
 static uint32_t emu_mr_new_key(struct emu_dev *d)
 {
     uint32_t key;
@@ -91,7 +74,7 @@ struct emu_mr *emu_mr_reg(struct emu_pd *pd, void *addr, size_t len, uint64_t lo
     /* Remote write and atomic need local write (ibv_reg_mr(3)). */
     if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) && !(access & IBV_ACCESS_LOCAL_WRITE))
         return NULL;
-    if (!emu_mr_mapped(addr, len)) {
+    if (!emu_pages_ok(addr, len, access & IBV_ACCESS_LOCAL_WRITE)) {
         errno = EFAULT;
         return NULL;
     }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -395,6 +396,57 @@ static void nobody_writes_to_a_pe_that_has_returned(void **state)
     assert_int_equal(left[MIB - 1], 0);
 }
 
+/* ---- memory that a device cannot pin ------------------------------------------------------------------------------------ */
+
+static bool registers(void *memory, size_t len, int access)
+{
+    struct ibv_mr *mr = ibv_reg_mr(p[0].pd, memory, len, access);
+
+    if (!mr)
+        plain_equal("errno", errno, EFAULT);
+    else
+        ibv_dereg_mr(mr);
+    return mr != NULL;
+}
+
+/* A few pages and many: they are looked at in two ways. */
+static int pe_registers(void *arg, int pe)
+{
+    static const size_t sizes[] = {3 * 4096, 3 * 65536, 3 * 8 * MIB};
+
+    (void)arg, (void)pe;
+    plain_pair(p, 4096, NULL);
+    for (int i = 0; i < 3; i++) {
+        size_t third = sizes[i] / 3;
+        char *memory = mmap(NULL, sizes[i], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        memory[third + 1] = 42;
+        plain_check(registers(memory, sizes[i], IBV_ACCESS_LOCAL_WRITE), "writable memory is refused");
+        plain_equal("a byte that was there", memory[third + 1], 42);
+        mprotect(memory + third, third, PROT_READ);
+        plain_check(!registers(memory, sizes[i], IBV_ACCESS_LOCAL_WRITE), "read-only memory is taken for writing");
+        plain_check(registers(memory, third, IBV_ACCESS_LOCAL_WRITE), "the writable part is refused");
+        plain_check(!registers(memory + third - 1, 2, IBV_ACCESS_LOCAL_WRITE), "a read-only last byte is taken");
+        plain_check(registers(memory + third - 1, 1, IBV_ACCESS_LOCAL_WRITE), "a writable last byte is refused");
+        plain_check(registers(memory, sizes[i], IBV_ACCESS_REMOTE_READ), "read-only memory is refused for reading");
+        mprotect(memory + third, third, PROT_NONE);
+        plain_check(!registers(memory, sizes[i], IBV_ACCESS_LOCAL_WRITE), "forbidden memory is taken for writing");
+        plain_check(!registers(memory, sizes[i], IBV_ACCESS_REMOTE_READ), "forbidden memory is taken for reading");
+        munmap(memory + third, third);
+        plain_check(!registers(memory, sizes[i], IBV_ACCESS_LOCAL_WRITE), "a hole is taken for writing");
+        plain_check(!registers(memory, sizes[i], IBV_ACCESS_REMOTE_READ), "a hole is taken for reading");
+        munmap(memory, sizes[i]);
+    }
+    shut();
+    return 0;
+}
+
+static void memory_that_cannot_be_pinned_is_refused(void **state)
+{
+    (void)state;
+    plain_run_gives(0, ONE, pe_registers, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +459,7 @@ int main(void)
         cmocka_unit_test(drained_is_said_once_and_in_time),
         cmocka_unit_test(nothing_open_outlives_a_run),
         cmocka_unit_test(nobody_writes_to_a_pe_that_has_returned),
+        cmocka_unit_test(memory_that_cannot_be_pinned_is_refused),
     };
 
     return cmocka_run_group_tests_name("verbs", tests, NULL, NULL);
