@@ -61,6 +61,7 @@ struct bench_spec {
     bool rewrite;     /**< every put follows another put of other bytes to the same place */
     bool one_word;    /**< signals of all senders to a PE add to one word; no bytes are announced by it */
     int unreachable;  /**< peers that have no rail to the home rail of PE 0 */
+    bool stock;       /**< each PE opens one port only, and GPUs that share ports open the same one */
     int except;       /**< PE whose stream is left out of the figures; 0: none (PE 0 never receives) */
     enum bench_op op; /**< atomic */
     const char *setting[BENCH_SETTINGS + 1];  /**< more options of libbraid, "name=value"; ends with NULL */

@@ -51,26 +51,16 @@ struct bench_braid_settings {
     const char *list[BENCH_BRAID_SETTINGS + 1];
 };
 
-/** The first ports of the PE's list, as many as asked for: the simulator knows which are this PE's. */
-static int bench_braid_ports(const struct bench_pe *p, char *out, size_t len)
-{
-    int wanted = p->run->spec->ports, rc = p->run->emu->pe_ports(p->run->sim, p->pe, out, len);
-    char *end = out - 1;
-
-    for (int i = 0; rc == 0 && i < wanted && end; i++)
-        end = strchr(end + 1, ',');
-    if (rc == 0 && wanted && end)
-        *end = '\0';
-    return rc;
-}
-
 /** What this run wants of an option; NULL: nothing of its own. */
-static const char *bench_braid_wish(const struct bench_pe *p, const char *name, const char *ports, const char *seed)
+static const char *bench_braid_wish(const struct bench_pe *p, const char *name, const char *ports, const char *planes,
+                                    const char *seed)
 {
     const struct bench_spec *s = p->run->spec;
 
     if (strcmp(name, "ports") == 0)
         return ports;
+    if (strcmp(name, "planes") == 0)
+        return planes;
     if (strcmp(name, "seed") == 0)
         return seed;
     if (strcmp(name, "order") == 0)
@@ -97,13 +87,13 @@ static bool bench_braid_is_set(const struct bench_spec *s, const char *name)
 /** Every option but "log" is set, if only to its default: a run must not depend on the caller's environment. */
 static int bench_braid_settings(const struct bench_pe *p, struct bench_braid_settings *out)
 {
-    char ports[BENCH_BRAID_SETTING - 16], seed[32];
+    char ports[BENCH_BRAID_SETTING - 16], planes[BENCH_BRAID_SETTING - 16], seed[32];
     struct braid_option_row row;
-    int n = 0, rc = bench_braid_ports(p, ports, sizeof(ports));
+    int n = 0, rc = bench_ports(p->run, p->pe, ports, planes, sizeof(ports));
 
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)(p->run->spec->seed + 1 + (uint64_t)p->pe));
     for (size_t i = 0; rc == 0 && braid_option_at(i, &row) == 0; i++) {
-        const char *value = bench_braid_wish(p, row.name, ports, seed);
+        const char *value = bench_braid_wish(p, row.name, ports, planes, seed);
 
         if (strcmp(row.name, "log") == 0 || bench_braid_is_set(p->run->spec, row.name))
             continue;

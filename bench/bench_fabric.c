@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_fabric.c - what a generator has to know of the fabric it runs on: PEs a node, and the most payload that a sender's
- * rails can carry. Called by bench_run.c; next: emu_sim.h.
+ * bench_fabric.c - what a generator has to know of the shape of the fabric it runs on. Called by bench_run.c; next: emu_sim.h.
  */
 #include "bench_int.h"
 
@@ -22,10 +21,11 @@ static const char *bench_fabric_key(const struct bench_run *run, const char *key
     return NULL;
 }
 
-int bench_per_node(const struct bench_run *run)
+void bench_fabric(struct bench_run *run)
 {
-    const char *gpus = bench_fabric_key(run, "gpus");
+    const char *gpus = bench_fabric_key(run, "gpus"), *topo = bench_fabric_key(run, "topo");
     int n = gpus ? atoi(gpus) : 1;
 
-    return n > 0 ? n : 1;
+    run->per_node = n > 0 ? n : 1;
+    run->shared = topo && strncmp(topo, "pxb", 3) == 0;
 }

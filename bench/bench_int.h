@@ -117,6 +117,7 @@ struct bench_run {
     struct emu_sim *sim;
     const struct bench_spec *spec;
     int n_pes, per_node;
+    bool shared;          /* GPUs share ports in pairs */
     int rails;            /* of a sender */
     int senders, peers;   /* PEs 0 to senders - 1 send, to so many each */
     unsigned every;       /* puts a signal; 0: no signals */
@@ -217,8 +218,15 @@ struct bench_times bench_samples_times(struct bench_samples *s);
 
 /* ---- bench_fabric.c ---------------------------------------------------------------------------------------------- */
 
-/** PEs of a node. */
-int bench_per_node(const struct bench_run *run);
+/* bench_ports.c */
+
+/** How many rails a sender has. 0, or -EINVAL with a reason. */
+int bench_ports_count(struct bench_run *run, char *why, size_t why_len);
+/** The ports that a PE opens and their planes, as lists for libbraid; len is the room of each. */
+int bench_ports(const struct bench_run *run, int pe, char *ports, char *planes, size_t len);
+
+/** Finds PEs of a node, and whether GPUs share ports. */
+void bench_fabric(struct bench_run *run);
 /** The most that a sender's rails can carry, GB/s, in [from_ns, to_ns), and how that was worked out. */
 double bench_ceiling(const struct bench_run *run, int pe, uint64_t from_ns, uint64_t to_ns, char *how, size_t how_len);
 

@@ -46,7 +46,7 @@ int bench_pe_meet(struct bench_pe *p)
         n = p->transport->progress(p->transport_self);
         rc = n < 0 ? n : n ? 0 : run->emu->wait(run->emu->now() + BENCH_NAP_NS);
     }
-    return rc;
+    return rc ? rc : run->emu->barrier(); /* all go on at the same time, whoever has napped */
 }
 
 void bench_run_moved(struct bench_run *run, uint64_t n)
@@ -216,24 +216,6 @@ static void bench_figures(const struct bench_run *run, struct bench_result *out)
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
 
-/** How many rails a sender has. */
-static int bench_rails(struct bench_run *run, char *why, size_t why_len)
-{
-    char ports[1024];
-    int n = 1, rc = run->emu->pe_ports(run->sim, 0, ports, sizeof(ports));
-
-    if (rc)
-        return rc;
-    for (const char *c = ports; *c; c++)
-        n += *c == ',';
-    if (run->spec->ports < 0 || run->spec->ports > n) {
-        snprintf(why, why_len, "bench: %d ports: expected at most the %d of a GPU in this fabric", run->spec->ports, n);
-        return -EINVAL;
-    }
-    run->rails = run->spec->ports ? run->spec->ports : n;
-    return 0;
-}
-
 static int bench_run_open(struct bench_run *run, char *why, size_t why_len)
 {
     struct emu_sim_options o = {sizeof(o), run->spec->fabric, run->spec->seed, run->spec->vehicle, 0};
@@ -242,10 +224,10 @@ static int bench_run_open(struct bench_run *run, char *why, size_t why_len)
     if (rc)
         return rc;
     run->n_pes = run->emu->pe_count(run->sim);
-    rc = bench_rails(run, why, why_len);
-    run->per_node = bench_per_node(run);
+    bench_fabric(run);
+    rc = bench_shape(run, why, why_len);
     if (rc == 0)
-        rc = bench_shape(run, why, why_len);
+        rc = bench_ports_count(run, why, why_len);
     if (rc)
         return rc;
     run->pe = calloc((size_t)run->n_pes, sizeof(struct bench_pe *));

@@ -32,7 +32,8 @@ const char *cli_size_text(uint64_t bytes, char *out, size_t len);
 
 /* ---- cli_bar.c: bars of bytes ------------------------------------------------------------------------------------- */
 
-/** The bytes that a host's ports have sent, a bar each; a bar is full at `full` bytes. colour: with escape sequences. */
-void cli_bars(FILE *to, const struct bench_result *r, const char *host, uint64_t full, int colour);
+/** The bytes that a host's ports have sent (or received), a bar each behind the title; a bar is full at all bytes of the
+ *  run. colour: with escape sequences. */
+void cli_bars(FILE *to, const struct bench_result *r, const char *host, const char *title, int received, int colour);
 
 #endif

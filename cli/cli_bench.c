@@ -71,7 +71,7 @@ static int cli_bench_runs(const struct emu_sim_api *emu, struct cli_bench *c)
             cli_bench_progress(&shown, 0);
         if (bench_run(emu, &s, &r->result, why, sizeof(why)) == 0)
             continue;
-        fprintf(stderr, "%sbraid bench: %s\n", tty ? "\r\033[K" : "", why);
+        fprintf(stderr, "%sbraid %s%s\n", tty ? "\r\033[K" : "", strncmp(why, "bench:", 6) == 0 ? "" : "bench: ", why);
         /* What the text of the command caused is wrong use; what the run came to is not. */
         status = strncmp(why, "fabric:", 7) == 0 || strncmp(why, "bench:", 6) == 0 ? CLI_USAGE : CLI_WRONG;
     }
@@ -87,7 +87,7 @@ static int cli_bench_show(const struct cli_bench *c)
     if (c->json)
         wrong = cli_bench_json(c) != 0;
     else
-        cli_bench_text(c, isatty(STDOUT_FILENO));
+        cli_bench_text(c, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
     if (c->sweep && cli_bench_plot(c))
         wrong = 1;
     for (int i = 0; i < c->n_runs; i++)
@@ -106,7 +106,7 @@ int cli_bench(int argc, char **argv)
         return CLI_WRONG;
     status = cli_bench_arguments(argc, argv, c);
     if (status < 0 && c->spec.fault && bench_fault_defaults(&c->spec, c->unkind, sizeof(c->unkind), why, sizeof(why))) {
-        fprintf(stderr, "braid bench: %s\n", why);
+        fprintf(stderr, "braid %s%s\n", strncmp(why, "bench:", 6) == 0 ? "" : "bench: ", why);
         status = CLI_USAGE;
     }
     if (status < 0 && bench_emu_load(NULL, &emu, why, sizeof(why))) {

@@ -26,6 +26,7 @@ enum cli_bench_letter {
     CLI_REWRITE,
     CLI_ONE_WORD,
     CLI_OP,
+    CLI_STOCK,
     CLI_UNREACHABLE,
     CLI_EXCEPT,
     CLI_SEED,
@@ -54,6 +55,7 @@ static const struct option cli_bench_options[] = {{"fabric", required_argument, 
                                                   {"rewrite", no_argument, NULL, CLI_REWRITE},
                                                   {"one-word", no_argument, NULL, CLI_ONE_WORD},
                                                   {"op", required_argument, NULL, CLI_OP},
+                                                  {"stock", no_argument, NULL, CLI_STOCK},
                                                   {"unreachable", required_argument, NULL, CLI_UNREACHABLE},
                                                   {"except", required_argument, NULL, CLI_EXCEPT},
                                                   {"seed", required_argument, NULL, CLI_SEED},
@@ -277,6 +279,9 @@ static int cli_bench_take(struct cli_bench *c, int letter, const char *text)
         return 0;
     case CLI_WATCH_LAST:
         c->spec.watch_last = true;
+        return 0;
+    case CLI_STOCK:
+        c->spec.stock = true;
         return 0;
     case CLI_REWRITE:
         c->spec.rewrite = true;

@@ -30,6 +30,7 @@ static const char cli_bench_usage[] =
     "  --rewrite             each put follows one of other bytes to the same place\n"
     "  --one-word            signals of a PE's senders add to one word; only their sum is checked\n"
     "  --op OP               atomic: add, fetch-add, cswap, set, swap, and, or, xor, fetch (default add)\n"
+    "  --stock               one port a PE, and GPUs that share ports (topo=pxb) take the same one, as stock transports do\n"
     "  --unreachable N       peers that do not reach the home rail (needs topo=rail)\n"
     "  --set NAME=VALUE      any option of libbraid (see braid options); may be repeated\n"
     "  --fault RULE          switches one decision off: defer, flush, own-flush, keys, overlap, home, dedup, tail, order\n\n"

@@ -113,7 +113,8 @@ void cli_bench_text(const struct cli_bench *c, int colour)
     if (c->n_runs == 1 && c->spec.pattern != BENCH_ATOMIC) {
         snprintf(host, sizeof(host), "h%d", r->sender / r->per_node);
         printf("\n");
-        cli_bars(stdout, r, host, r->payload_bytes, colour);
+        cli_bars(stdout, r, host, c->spec.pattern == BENCH_GET ? "received" : "sent", c->spec.pattern == BENCH_GET,
+                 colour);
     }
     if (c->spec.pattern != BENCH_ATOMIC)
         printf("\n  max: %s\n  %llu bytes were compared by the receiver\n", r->ceiling_how,

@@ -183,8 +183,9 @@ def check_program(tap, braid):
 
 
 def demo_rows(text):
-    """Rows of `braid demo`: title -> GB/s."""
-    return {title: float(gbs) for title, gbs in re.findall(r"^  (\S.*?\S) +([\d.]+) GB/s", text, re.M)}
+    """The table of `braid demo`: (case, column) -> GB/s."""
+    rows = re.findall(r"^  (\S.*?\S) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", text, re.M)
+    return {(row[0], i): float(gbs) for row in rows for i, gbs in enumerate(row[1:])}
 
 
 def bad_figures(shown, printed):
