@@ -82,7 +82,7 @@ static json_t *cli_bench_json_run(const struct cli_bench *c, const struct cli_be
     cli_bench_put_key(o, "ceiling_how", json_string(r->ceiling_how), bad);
     cli_bench_put_key(o, "fraction", json_real(r->fraction), bad);
     cli_bench_put_key(o, "cpu_share", json_real(r->cpu_share), bad);
-    cli_bench_put_key(o, "latency_us", r->latency.count ? cli_bench_times(&r->latency, bad) : json_null(), bad);
+    cli_bench_put_key(o, "latency_us", cli_bench_times(&r->latency, bad), bad);
     cli_bench_put_key(o, "signal_us", r->signal.count ? cli_bench_times(&r->signal, bad) : json_null(), bad);
     cli_bench_put_key(o, "errors", json_integer((json_int_t)r->errors), bad);
     cli_bench_put_key(o, "compared_bytes", json_integer((json_int_t)r->compared_bytes), bad);

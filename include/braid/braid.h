@@ -15,10 +15,11 @@
  * it is first known, saying what was seen, what was expected and what to do.
  *
  * Threads. Calls that take a struct braid or braid_mem: one thread at a time per context, and none beside
- * braid_connect() or braid_close(). Calls that take a struct braid_channel: one thread at a time per channel; different
- * channels, and the context beside them, may be used at the same time, so the callbacks in braid_options, log above all,
- * must then bear being called on several threads at once. struct braid_done is written only by the thread that is inside
- * a call on its channel.
+ * braid_connect() or braid_close(). Calls that take a struct braid_channel may come from any thread; two on the same
+ * channel at once take turns, spinning, so give each thread a channel of its own. A call that blocks also moves on every
+ * other channel that nobody is inside of, so the callbacks in braid_options, log above all, must bear being called on
+ * several threads at once where several are used. struct braid_done may be written by any thread that is inside a call
+ * on its context: read it with braid_done_wait(), or its fields with an acquire load.
  */
 #ifndef BRAID_BRAID_H
 #define BRAID_BRAID_H
@@ -42,6 +43,9 @@ extern "C" {
 
 /** Bytes of a remote key. Fixed, so that it fits a 512-byte slot of a host's own exchange. */
 #define BRAID_KEY_BYTES 512
+
+/** Most parts of one braid_put_signal(). */
+#define BRAID_MAX_PARTS 32
 
 /** As a pe argument: every peer. */
 #define BRAID_ALL_PES (-1)
@@ -154,6 +158,29 @@ int braid_rail_stats_at(const struct braid *b, int rail, struct braid_rail_stats
 /** The i-th channel (option "channels" says how many), or NULL where there is none or before braid_connect(). */
 struct braid_channel *braid_channel_at(struct braid *b, int i);
 
+/** What a channel has done since braid_connect(). Counts; sizes of work, not of data. */
+struct braid_channel_stats {
+    size_t size;            /**< sizeof(struct braid_channel_stats), set by the caller */
+    uint64_t puts;          /**< bulk puts accepted, parts of put_signal included */
+    uint64_t gets;          /**< gets accepted */
+    uint64_t words;         /**< word ops accepted: small puts, P, signals, atomics, tails */
+    uint64_t deferred;      /**< of them: those that had to wait for other lanes, or behind others that did */
+    uint64_t gated;         /**< bulk puts that had to wait for all before them */
+    uint64_t pieces;        /**< requests handed to lanes for puts and gets */
+    uint64_t lists;         /**< lists of requests posted to devices */
+    uint64_t flushes;       /**< flushes posted */
+    uint64_t messages;      /**< target-executed atomics asked for, repeats included */
+    uint64_t executed;      /**< target-executed atomics carried out for others */
+    uint64_t retired;       /**< requests ended */
+    uint64_t passes;        /**< passes of progress */
+    uint64_t polls;         /**< completion queues polled in them */
+    uint64_t waiting_puts;  /**< now: puts waiting in software */
+    uint64_t waiting_words; /**< now: word ops waiting in software */
+};
+
+/** 0, or -EINVAL for NULL or a size that is none. Figures of a channel in use by another thread may be a moment old. */
+int braid_channel_stats_at(const struct braid_channel *ch, struct braid_channel_stats *out);
+
 /** Lanes of this channel to a peer, or -EINVAL for a pe out of range. */
 int braid_lane_count(const struct braid_channel *ch, int pe);
 
@@ -188,7 +215,8 @@ int braid_mem_key(const struct braid_mem *mem, struct braid_key *out);
  *  what they use (version, owner, bounds), so call this once when a key arrives. */
 int braid_key_check(struct braid *b, int pe, const struct braid_key *key);
 
-/** Bytes of a peer: its address for them (see braid_mem_options.remote_addr) and the key of the region they lie in. */
+/** Bytes of a peer: its address for them (see braid_mem_options.remote_addr) and the key of the region they lie in. The
+ *  key must stay unchanged until the op has ended, as the source must. */
 struct braid_remote {
     uint64_t addr;
     const struct braid_key *key;
@@ -205,7 +233,10 @@ struct braid_local {
  * be shared by many ops of one channel.
  */
 struct braid_done {
-    uint64_t ok;     /**< ops ended well: the bytes are at the target (put, signal) or here (get) */
+    uint64_t
+        ok; /**< ops ended well: a put's source may be used again, and its bytes are at the target's device; a get's
+                          bytes, an atomic's old value, are here. That the target's memory shows a put is promised by
+                          braid_quiet(), and to whoever sees a later word op */
     uint64_t failed; /**< ops ended badly; error says how the first of them did */
     int error;       /**< 0, or the negative errno of the first failure */
 };
@@ -213,11 +244,13 @@ struct braid_done {
 /**
  * Writes len bytes to a peer. Returns when the op is accepted; src must stay unchanged until it has ended (done, or
  * braid_quiet()). len 0 ends at once. At most 256 bytes are a word op: ordered behind all earlier ops of this channel
- * to that peer. Larger ones are bulk: no order among them, and from the option "stripe_min" up cut over all lanes.
+ * to that peer. Larger ones are bulk: no order among them but where their bytes overlap (the later wins), and from the
+ * option "stripe_min" up cut over all lanes. Bulk that the lanes do not take yet waits in software, up to "bulk_depth"
+ * puts a peer. With the option "tail" the last bytes of a bulk put become visible after all others of it.
  *
  * Returns 0; -EAGAIN (queue full); -EINVAL for a bad channel, pe, key or length (over 2^30, or in one piece over the
  * largest message of its port); -ERANGE where the bytes lie outside the region or the key's range; -EPROTO for a foreign
- * key; -ENOTCONN where no lane to that peer is left. A word op is -ENOTCONN also where the lane to the peer's home rail
+ * key; -ENOTCONN where no lane to that peer is left. A word op is -ENOTCONN also where the lane that word ops take
  * is gone, and, since it could announce what was lost, from then on where any lane has lost a put to that peer, though
  * lanes are left. After 0, failure shows in done and in braid_quiet().
  */
@@ -229,24 +262,102 @@ int braid_get(struct braid_channel *ch, int pe, struct braid_local dst, struct b
               struct braid_done *done);
 
 /**
+ * Writes the lowest 1, 2, 4 or 8 bytes of value to dst.addr, a multiple of their number. A word op; the value is copied.
+ * Errors as braid_put(); -EINVAL for another size or a crooked address.
+ */
+int braid_p(struct braid_channel *ch, int pe, struct braid_remote dst, uint64_t value, unsigned bytes,
+            struct braid_done *done);
+
+/**
  * Adds value to the peer's 8-byte word at dst.addr (8-byte aligned), as one atomic executed by the peer's home rail. A
  * word op: whoever sees the sum sees the bytes of every earlier put of this channel to that peer. Atomic with other
  * signal adds to that word, from every PE; not with the target's own CPU or GPU (IBA spec vol. 1, 9.4.5: atomicity is
- * the responder's). Errors as braid_put().
+ * the responder's). Where no lane reaches the home rail, as braid_atomic() says. Errors as braid_put().
  */
 int braid_signal_add(struct braid_channel *ch, int pe, struct braid_remote dst, uint64_t value,
                      struct braid_done *done);
 
+/** Writes value to the peer's 8-byte word at dst.addr. A word op as braid_signal_add(), but a plain write: one that races
+ *  another PE's add is not atomic with it. */
+int braid_signal_set(struct braid_channel *ch, int pe, struct braid_remote dst, uint64_t value,
+                     struct braid_done *done);
+
+enum braid_signal_op { BRAID_SIGNAL_ADD, BRAID_SIGNAL_SET };
+
+/** One part of a put with signal. */
+struct braid_part {
+    struct braid_remote dst;
+    struct braid_local src;
+    size_t len;
+};
+
+/**
+ * Writes n parts (at most BRAID_MAX_PARTS; 0 is allowed) and then signals, as braid_signal_add() or braid_signal_set().
+ * The parts have no order among themselves, whatever their size; all are visible to whoever sees the signal. One op: done
+ * counts it once, when all of it has ended. Accepted whole or not at all. Errors as braid_put().
+ */
+int braid_put_signal(struct braid_channel *ch, int pe, const struct braid_part *parts, unsigned n,
+                     struct braid_remote signal, enum braid_signal_op op, uint64_t value, struct braid_done *done);
+
+/** What an atomic does with the word: old value first, then the new one. Those after COMPARE_SWAP are target-executed. */
+enum braid_atomic_op {
+    BRAID_ATOMIC_ADD,
+    BRAID_ATOMIC_FETCH,
+    BRAID_ATOMIC_FETCH_ADD,
+    BRAID_ATOMIC_COMPARE_SWAP, /**< operand is stored where the word equals compare */
+    BRAID_ATOMIC_SET,
+    BRAID_ATOMIC_SWAP,
+    BRAID_ATOMIC_AND,
+    BRAID_ATOMIC_OR,
+    BRAID_ATOMIC_XOR,
+    BRAID_ATOMIC_FETCH_AND,
+    BRAID_ATOMIC_FETCH_OR,
+    BRAID_ATOMIC_FETCH_XOR
+};
+
+struct braid_atomic {
+    enum braid_atomic_op op;
+    unsigned bytes; /**< 4 or 8 */
+    uint64_t operand;
+    uint64_t compare; /**< COMPARE_SWAP only */
+};
+
+/**
+ * One atomic on the peer's word of 4 or 8 bytes at dst.addr (aligned to its size). A word op. *old, where not NULL, is
+ * the value before, written before done counts the op; it must stay valid until then.
+ *
+ * Executed by the peer's home rail where it is one that devices have (8 bytes; ADD, FETCH, FETCH_ADD, COMPARE_SWAP) and a
+ * lane reaches that rail; else asked for by a message, which the peer carries out while it is inside a call of its own
+ * on this channel's number, exactly once. Atomic with all others on words of the same size, from every PE; never with
+ * one of another size on the same bytes, with plain writes, or with the target's own CPU or GPU.
+ * Errors as braid_put(); -EINVAL for an op, size or address that is none.
+ */
+int braid_atomic(struct braid_channel *ch, int pe, struct braid_remote dst, const struct braid_atomic *atomic,
+                 uint64_t *old, struct braid_done *done);
+
+/**
+ * The blocking forms: wait for room and until the op has ended, in turns of the whole progress. Results as the form
+ * without _wait, never -EAGAIN, and the op's own failure; or what the wait callback said: then the op may be left.
+ */
+int braid_put_wait(struct braid_channel *ch, int pe, struct braid_remote dst, struct braid_local src, size_t len);
+int braid_get_wait(struct braid_channel *ch, int pe, struct braid_local dst, struct braid_remote src, size_t len);
+int braid_atomic_wait(struct braid_channel *ch, int pe, struct braid_remote dst, const struct braid_atomic *atomic,
+                      uint64_t *old);
+
+/** Blocks until done->ok + done->failed >= ends. 0, done->error, or what the wait callback said. */
+int braid_done_wait(struct braid_channel *ch, const struct braid_done *done, uint64_t ends);
+
 /**
  * Orders what was issued before it to the peer (or BRAID_ALL_PES) ahead of what comes after. In order mode "release"
- * every word op is ordered behind all earlier ops by itself, so this only starts a new epoch and posts nothing.
+ * every word op is ordered behind all earlier ops by itself, so this only starts a new epoch and posts nothing. In mode
+ * "strict" nothing issued after it becomes visible before anything issued before it; it does not block either.
  */
 int braid_fence(struct braid_channel *ch, int pe);
 
 /**
- * Blocks until every op of this channel to the peer (or BRAID_ALL_PES) has ended, deferred ones included. 0, or the
- * negative errno of the first op that failed since the last quiet on that peer, a port's that could not be polled among
- * them, or what the wait callback said: then ops may be left.
+ * Blocks until every op of this channel to the peer (or BRAID_ALL_PES) has ended, deferred ones included, and is visible
+ * in the target's memory, for every reader. 0, or the negative errno of the first op that failed since the last quiet on
+ * that peer, a port's that could not be polled among them, or what the wait callback said: then ops may be left.
  */
 int braid_quiet(struct braid_channel *ch, int pe);
 

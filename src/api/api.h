@@ -22,20 +22,71 @@
 #define API_MAX_CHANNELS RAIL_WIRE_CHANNELS
 #define API_NO_LANE      UINT32_MAX          /**< index of a lane that was left out: its late events mean nothing */
 #define API_MAX_LEN      (UINT64_C(1) << 30) /**< of one op: one message of a lane at most, and 2^22 PSNs at MTU 256 */
+#define API_WAITS        8u                  /**< blocking forms under way on a channel, those cut off included */
+#define API_EXEC_COOKIE  UINT64_C(1)         /**< in a record's cookie: it belongs to the executor; ops are even */
+#define API_MESSAGES     8u /**< target-executed atomics a peer can be asked for at a time: the power of two */
 
-/** An op from its acceptance to its end. */
+/** An op from its acceptance to its end. Bulk ops carry what is left of them while they wait in software. */
 struct api_op {
     struct braid_done *done; /**< may be NULL */
-    struct braid_mem *mem;   /**< the local region it uses; NULL for signals */
+    struct braid_mem *mem;   /**< the local region it uses; NULL where it uses none */
     struct api_peer *peer;
-    uint32_t pieces; /**< posted or deferred, not ended */
-    int error;       /**< of the first piece that failed */
+    struct api_op *parent; /**< of a part: the op that ends with it; NULL: none */
+    uint64_t *old;         /**< where an atomic's old value goes; may be NULL */
+    uint32_t pieces;       /**< what must end before it ends; one of them is "not all handed to lanes yet" */
+    int error;             /**< of the first piece that failed */
+    /* while in a flow's queue */
+    struct api_op *next;
+    const struct braid_key *key;
+    uint64_t local_addr, remote_addr, left; /**< the bytes not yet handed to a lane */
+    uint64_t words;                         /**< gated: word ops accepted before it */
+    uint64_t ticket;                        /**< in the overlap table */
+    uint32_t epoch;
+    uint8_t lane; /**< it must take; PLAN_MAX_LANES: any */
+    bool cut;     /**< may be cut */
+    bool gate;    /**< waits until all before it is visible */
+    bool strict;  /**< strict key */
+    bool lead;    /**< its tail is held back: the home lane should end last */
+};
+
+/** Bulk to or from one peer: what waits in software, and what plan knows of the lanes in this direction. */
+struct api_flow {
+    struct api_op *head, **link;    /**< first come, first served; *link is the NULL at the end */
+    uint32_t waiting;               /**< ops in the queue */
+    uint64_t bytes;                 /**< of them, not yet handed to lanes */
+    uint64_t accepted, handed;      /**< ops, since the beginning: into the queue, and out of it */
+    bool held;                      /**< lanes that were full kept bytes back at the last pump */
+    uint32_t acked_lanes;           /**< bit k: acked[k] is not 0 */
+    uint64_t acked[PLAN_MAX_LANES]; /**< bytes acknowledged since the estimates were last brought up to date */
+    struct plan_lane lane[PLAN_MAX_LANES];
+    struct plan_rate rate[PLAN_MAX_LANES];
 };
 
 /** A word op that waits in the FIFO: everything that its post needs, and what it waits for. */
 struct api_word {
     struct rail_request request; /**< cookie: its op */
-    struct plan_wait wait;
+    enum plan_word kind;
+    uint8_t lane;          /**< it travels on */
+    uint8_t atomic;        /**< MESSAGE: enum braid_atomic_op */
+    uint64_t puts;         /**< bulk puts accepted before it */
+    uint64_t ticket;       /**< in the overlap table */
+    struct plan_wait wait; /**< once those have been handed to lanes */
+};
+
+/** A target-executed atomic that this PE has asked for and has no answer to. */
+struct api_message {
+    struct api_op *op; /**< NULL: free */
+    struct rail_mail_msg mail;
+    uint64_t asked_ns; /**< when it was sent last */
+    uint8_t lane;
+};
+
+/** The answer to a target-executed atomic of a peer, kept in case it is asked for again. */
+struct api_reply {
+    uint32_t id;
+    int32_t status;
+    uint64_t old;
+    bool known;
 };
 
 /** One peer in one channel. */
@@ -43,21 +94,44 @@ struct api_peer {
     struct braid_channel *channel;
     int pe;
     unsigned lane_count;
-    unsigned home;   /**< lane of word ops; lane_count where none reaches the peer's home rail */
-    uint16_t dead;   /**< bit k: lane k has failed */
-    uint32_t epoch;  /**< number of fences */
-    uint64_t ops;    /**< accepted and not ended */
-    int error;       /**< first failure since the last quiet */
-    uint64_t cookie; /**< of the peer's context: its keys carry it */
+    unsigned home;         /**< lane that ends at the peer's home rail; lane_count where none does */
+    unsigned word;         /**< lane of word ops: home, or where none is, the first */
+    unsigned home_rail;    /**< of the peer */
+    uint16_t dead;         /**< bit k: lane k has failed */
+    uint32_t max_msg;      /**< bytes of the largest message that every lane takes */
+    unsigned rails_needed; /**< rails that a key must cover: one above the highest that a lane goes to */
+    bool unordered;        /**< QPs to it may place writes out of order */
+    bool fenced;           /**< strict: the next bulk put is behind a fence that had something before it */
+    bool dirty;            /**< in channel->dirty: something moved since it was last driven */
+    bool quieting;         /**< somebody waits until all of it is visible */
+    uint32_t epoch;        /**< number of fences */
+    uint64_t ops;          /**< accepted and not ended */
+    int error;             /**< first failure since the last quiet */
+    uint64_t cookie;       /**< of the peer's context: its keys carry it */
     struct rail_lane *lane[PLAN_MAX_LANES];
     uint8_t remote_rail[PLAN_MAX_LANES];
     uint8_t local_rail[PLAN_MAX_LANES];
+    uint8_t pair[PLAN_MAX_LANES];      /**< number of the pair that lane k joins: both sides number pairs alike */
+    uint64_t probe_ns[PLAN_MAX_LANES]; /**< when the probe was posted */
+    uint32_t rtt_ns[PLAN_MAX_LANES];   /**< as probed when connecting */
     struct plan_counts counts;
+    uint16_t flushing;                   /**< bit k: a flush is in flight on lane k */
+    uint16_t flush_due;                  /**< bit k: flush_want[k] may not be reached yet */
+    uint64_t flush_want[PLAN_MAX_LANES]; /**< count that somebody wants to know flushed */
+    struct api_flow put, get;
     struct api_word *fifo;
     uint32_t fifo_head, fifo_tail; /**< free-running: [tail, head) wait */
-    struct api_peer *next_waiting; /**< in channel->waiting, while the FIFO is not empty */
-    bool waiting;
+    uint32_t fifo_marked; /**< [tail, marked) know their counts, [marked, head) wait for puts to be handed on */
+    uint64_t words_accepted, words_sent; /**< since the beginning */
+    bool gate_marked;                    /**< gate holds what the gated put at the head of the queue waits for */
+    struct plan_wait gate;
+    struct api_peer *next_dirty;
+    uint32_t spin;       /**< fault=home: lane of the next atomic */
     uint64_t echo_reply; /**< nonce of the last echo that came back */
+    struct api_message message[API_MESSAGES];
+    uint32_t message_head, message_tail;      /**< ids: [tail, head) are asked for */
+    struct api_reply reply[2 * API_MESSAGES]; /**< by id; twice what can be outstanding */
+    struct plan_overlap overlap;
 };
 
 /** Written by the channel's thread alone, read by any: see api_stat_add(). */
@@ -89,25 +163,34 @@ enum api_log_kind {
     API_LOG_RAIL,
     API_LOG_LANE,
     API_LOG_ECHO,
+    API_LOG_MESSAGE,
     API_LOG_KINDS
 };
 
 struct braid_channel {
     struct braid *braid;
     unsigned index;
+    uint32_t owned; /**< 1 while a thread is inside a call on it */
     uint32_t fifo_mask;
-    uint64_t ops;             /**< of all peers */
-    struct api_peer *waiting; /**< peers whose FIFO is not empty */
-    bool recheck;             /**< something moved that a deferred word op may wait for */
+    uint64_t ops;           /**< of all peers */
+    struct api_peer *dirty; /**< peers with something to drive */
+    uint64_t now_ns;        /**< time of the current pass, or of the last that moved something */
+    uint64_t ask_ns;        /**< when the first of those below is overdue; read by other threads */
+    uint32_t asking;        /**< target-executed atomics of all peers without an answer */
     uint32_t idle_polls;
     struct random random; /**< nonces of echoes */
     struct log_limit limits[API_LOG_KINDS];
     struct pool op_pool;
+    uint64_t op_free;       /**< ops in the pool */
     struct api_peer *peers; /**< n_pes of them */
     struct api_word *fifo;  /**< the peers' FIFOs in one block */
     struct rail_queue queue[BRAID_MAX_RAILS];
     struct api_stats stats[BRAID_MAX_RAILS];
-    struct rail_event events[RAIL_POLL_MAX];
+    struct braid_done waits[API_WAITS]; /**< counters of blocking forms */
+    uint32_t waits_used;
+    struct braid_channel_stats count; /**< written under owned; size unused */
+    uint32_t jobs;         /**< target-executed atomics that peers have asked for and that are not answered */
+    struct api_exec *exec; /**< them */
 };
 
 enum api_state { API_OPEN, API_CONNECTED, API_FAILED };
@@ -127,6 +210,11 @@ struct braid {
     int my_pe, n_pes;
     unsigned channel_count;
     struct braid_channel *channel[API_MAX_CHANNELS];
+    uint64_t total_weight;  /**< of all rails: what one thread has to feed, in plan's unit */
+    unsigned home;          /**< this PE's home rail */
+    uint32_t piece_cost_ns; /**< CPU of one more piece, as measured when connecting */
+    uint32_t exec_token;    /**< channel + 1 that carries out an atomic that devices do not have; 0: none */
+    uint32_t mems_lock;     /**< of the list below: taken for moments by the context's thread and by executors */
     struct braid_mem *mems; /**< registered, in a list */
 };
 
@@ -140,7 +228,8 @@ struct braid_mem {
     unsigned rail_count;
     uint32_t users[API_MAX_CHANNELS]; /**< ops that use it, by channel: each written by its channel's thread alone */
     uint32_t lkey[BRAID_MAX_RAILS];
-    struct verbs_mr *mr[BRAID_MAX_RAILS];
+    struct verbs_mr *mr[BRAID_MAX_RAILS];      /**< strict key: for word ops, and for all of this process's own use */
+    struct verbs_mr *relaxed[BRAID_MAX_RAILS]; /**< relaxed key: for bulk */
 };
 
 /* ---- api_log.c --------------------------------------------------------------------------------------------------- */
@@ -187,44 +276,198 @@ int api_channel_make(struct braid *b, unsigned index, const struct api_pairs *pa
 /** Frees a channel that may be half-built; NULL is allowed. */
 void api_channel_free(struct braid_channel *ch);
 
-/** Keeps the lanes of a peer whose bit in `up` is set, and finds the one to its home rail. */
-void api_peer_settle(struct api_peer *peer, uint16_t up, unsigned home_rail);
+/** Keeps the lanes of a peer whose pair's bit in `up` is set, and finds the one to its home rail. */
+void api_peer_settle(struct api_peer *peer, uint16_t up);
+
+/* ---- api_probe.c ------------------------------------------------------------------------------------------------- */
+
+/** Sends a flush over every lane and waits for all: up[channel][pe] keeps the pairs that it came back on, and each lane gets its
+ *  round trip. Measures the CPU cost of a piece on the way. 0, or what the wait callback said. */
+int api_probe(struct braid *b, uint16_t *up);
 
 /** The peer of that number, or NULL with a log line where there is none. */
 struct api_peer *api_peer(struct braid_channel *ch, int pe);
 
-/* ---- api_put.c --------------------------------------------------------------------------------------------------- */
+/* ---- api_check.c ------------------------------------------------------------------------------------------------- */
 
-/** A put or get from its arguments on: checks all that can be wrong before anything is posted, then posts it or hands it
- *  to the order of word ops. As braid_put(); -EAGAIN leaves nothing posted. */
-int api_transfer_submit(struct braid_channel *ch, int pe, enum rail_kind kind, const struct braid_remote *remote,
-                        const struct braid_local *local, uint64_t len, struct braid_done *done);
+/** A put or get as its arguments say, checked. */
+struct api_transfer {
+    struct api_peer *peer;
+    uint64_t remote_addr;
+    const struct braid_key *key;
+    uint64_t local_addr; /**< as the lkeys name it */
+    struct braid_mem *mem;
+    uint64_t len;
+};
 
-/** Takes an op, not yet counted. NULL where all are in use. */
+/** Checks all that can be wrong with a put's or get's arguments. 0, or as braid_put(); logs. */
+int api_check_transfer(struct braid_channel *ch, int pe, const struct braid_remote *remote,
+                       const struct braid_local *local, uint64_t len, struct api_transfer *out);
+
+/** Checks a word of so many bytes at a peer, and that a word op can reach it. 0, or as braid_put(); logs. */
+int api_check_word(struct braid_channel *ch, int pe, const struct braid_remote *remote, unsigned bytes,
+                   struct api_peer **out);
+
+/** Counts a use of the region by this channel, or its end (by: 1, -1). */
+void api_mem_use(struct braid_mem *mem, unsigned channel, int by);
+
+/* ---- api_op.c ---------------------------------------------------------------------------------------------------- */
+
+/** Takes an op. NULL where all are in use. */
 struct api_op *api_op_take(struct api_peer *peer, struct braid_mem *mem, struct braid_done *done, uint32_t pieces);
 
 /** A piece of an op ended with this error (0: well). Ends the op with its last piece. */
 void api_op_piece_end(struct api_op *op, int error);
 
+/* ---- api_bulk.c -------------------------------------------------------------------------------------------------- */
+
+/** Whether so many more ops of this flow may wait in software. */
+bool api_bulk_room(const struct api_peer *peer, const struct api_flow *flow, uint32_t ops);
+
+/** Accepts a bulk op for which there is room: into its queue; the caller drives the peer. */
+void api_bulk_accept(struct api_flow *flow, struct api_op *op, const struct api_transfer *t);
+
+/** Hands to lanes what they take. How many pieces. */
+unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow);
+
+/** A piece of so many bytes ended on a lane. */
+void api_bulk_acked(struct api_flow *flow, unsigned lane, uint32_t len);
+
+/** Opens windows and brings the estimates of lanes up to date with what was acknowledged. */
+void api_bulk_learn(struct api_peer *peer, struct api_flow *flow);
+
+/** Sets up pacing of a lane, in both directions, from what connecting has measured. */
+void api_bulk_start(struct api_peer *peer, unsigned lane, uint64_t line_bits, uint64_t rtt_ns);
+
+/* ---- api_put.c --------------------------------------------------------------------------------------------------- */
+
+/** Whether a bulk op could be posted at all. 0, or as braid_put(); logs. */
+int api_put_possible(const struct api_transfer *t, const struct plan_put *plan);
+
+/** Whether a part of a put with signal could be posted at all. 0, or as braid_put(); logs. */
+int api_put_part_possible(const struct api_transfer *t);
+
+/** Accepts a checked put. 0, or as braid_put(). */
+int api_put_submit(const struct api_transfer *t, struct braid_done *done);
+
+/** Accepts a checked part of parent, for which there is room (one op, one place in the queue). */
+void api_put_part(const struct api_transfer *t, struct api_op *parent);
+
 /* ---- api_order.c ------------------------------------------------------------------------------------------------- */
 
-/** Accepts a word op: posts it at once, defers it, or in drain mode blocks until it may go. The request's cookie is
- *  filled in here. 0; -EAGAIN; -ENOTCONN where it can never be in order; or what waiting said. */
-int api_order_submit(struct api_peer *peer, struct rail_request *request, struct braid_mem *mem,
+/** What plan wants to know of a peer, for an op that travels on this lane. */
+struct plan_order_in api_order_in(const struct api_peer *peer, unsigned lane);
+
+/** Whether a word op could be accepted now. */
+bool api_order_place(const struct api_peer *peer);
+
+/** Whether the ranges of so many more ops can be kept. Where not, flushes are under way that make room. */
+bool api_order_ranges(struct api_peer *peer, uint32_t n);
+
+/** Accepts a word op: posts it at once or defers it. word: request (its cookie: its op), kind, lane, atomic filled in. The
+ *  caller has seen api_order_place(). */
+void api_order_accept(struct api_peer *peer, struct api_word *word);
+
+/** The whole of a word op that is an op of its own: asks whether it can be, in drain mode waits until it may go, takes
+ *  an op, accepts. 0; -EAGAIN; -ENOTCONN where it can never be in order; or what waiting said. */
+int api_order_submit(struct api_peer *peer, struct api_word *word, struct braid_mem *mem, uint64_t *old,
                      struct braid_done *done);
+
+/** Drain mode: blocks until an op that follows all before it may be posted on the lane. 0, or what waiting said. */
+int api_order_drain(struct api_peer *peer, enum plan_word kind, unsigned lane);
+
+/** The word op of a put with signal, whose parts have been accepted: as api_order_accept(), in drain mode after waiting.
+ *  0, or what waiting said: then its op has failed. */
+int api_order_follow(struct api_peer *peer, struct api_word *word);
+
+/** What is visible in the mode's own sense, for plan_overlap_: nothing of a dead lane is still to come. */
+const uint64_t *api_order_visible(const struct api_peer *peer, uint64_t scratch[PLAN_COUNTS]);
+
+/** A bulk put has been handed to lanes: word ops that only waited for that learn what to wait for. */
+void api_order_mark_all(struct api_peer *peer);
 
 /** Posts what may go of the peer's FIFO, in order; fails what never may. Returns how many left it. */
 unsigned api_order_drive(struct api_peer *peer);
 
-/** api_order_drive() for every waiting peer. */
-unsigned api_order_drive_all(struct braid_channel *ch);
+/* ---- api_flush.c ------------------------------------------------------------------------------------------------- */
+
+/** Somebody waits for these counts: flushes are wanted on the lanes where they are not reached. */
+void api_flush_want(struct api_peer *peer, unsigned lane, const struct plan_wait *wait);
+
+/** Somebody waits for all that has been posted. */
+void api_flush_want_all(struct api_peer *peer);
+
+/** Posts the flushes that are wanted, one a lane at a time. How many. */
+unsigned api_flush_drive(struct api_peer *peer);
+
+/** All that is counted on every lane that lives is visible. */
+bool api_flush_clean(const struct api_peer *peer);
+
+/* ---- api_message.c, api_exec.c ----------------------------------------------------------------------------------- */
+
+/** Sends a target-executed atomic whose time has come. 0, or -EAGAIN without a place or credit. */
+int api_message_send(struct api_peer *peer, const struct api_word *word);
+
+/** The answer came: ends its op. */
+void api_message_answer(struct api_peer *peer, const struct rail_mail_msg *mail);
+
+/** Asks again where an answer is overdue or its lane has died; fails where no lane is left. How many were sent. */
+unsigned api_message_drive_all(struct braid_channel *ch);
+
+/** When the next answer of any channel is overdue; UINT64_MAX where none is waited for. */
+uint64_t api_message_deadline(const struct braid *b);
+
+/* ---- api_atomic.c ------------------------------------------------------------------------------------------------ */
+
+/** The word op of an atomic that is one, checked. */
+struct api_word api_atomic_word(struct api_peer *peer, const struct braid_remote *dst,
+                                const struct braid_atomic *atomic);
+
+/** As braid_atomic(), on an entered channel; api_put() and api_get() likewise. */
+int api_atomic(struct braid_channel *ch, int pe, const struct braid_remote *dst, const struct braid_atomic *atomic,
+               uint64_t *old, struct braid_done *done);
+int api_put(struct braid_channel *ch, int pe, const struct braid_remote *dst, const struct braid_local *src, size_t len,
+            struct braid_done *done);
+int api_get(struct braid_channel *ch, int pe, const struct braid_local *dst, const struct braid_remote *src, size_t len,
+            struct braid_done *done);
+
+/** A peer asks for an atomic on this PE's memory. */
+void api_exec_ask(struct api_peer *peer, unsigned lane, const struct rail_mail_msg *mail);
+
+/** A request of the executor's ended. */
+void api_exec_done(struct braid_channel *ch, const struct rail_event *event);
+
+/** Moves the executor on. How much moved. */
+unsigned api_exec_drive(struct braid_channel *ch);
+
+/** Makes the executor of a channel. 0 or a negative errno; logs. */
+int api_exec_make(struct braid_channel *ch);
+
+/** NULL is allowed. */
+void api_exec_free(struct api_exec *exec);
 
 /* ---- api_progress.c ---------------------------------------------------------------------------------------------- */
+
+/** Enters a channel: from here to api_leave() no other thread is inside. Spins; only helpers contend. */
+void api_enter(struct braid_channel *ch);
+bool api_try_enter(struct braid_channel *ch);
+void api_leave(struct braid_channel *ch);
+
+/** Notes that the peer has something to drive. */
+void api_wake(struct api_peer *peer);
+
+/** Drives one peer: FIFO, bulk, flushes; posts what was built. Not urgent: bulk for a lane that has enough to do may stay
+ *  built, so that it is posted in a longer list. How much moved. */
+unsigned api_drive(struct api_peer *peer, bool urgent);
 
 /** A lane has failed: out of service, logged once. */
 void api_lane_dead(struct rail_lane *lane, int error, const char *status, uint32_t vendor_error);
 
-/** One turn of a blocking loop: progress, and where nothing moved a wait until deadline_ns. 0 or a negative errno. */
+/** A pass of progress over a channel that the caller has entered. */
+unsigned api_pass(struct braid_channel *ch);
+
+/** One turn of a blocking loop on an entered channel: a pass, one over each other channel that is free, and where nothing
+ *  moved a wait until deadline_ns. 0 or a negative errno. */
 int api_turn(struct braid_channel *ch, uint64_t deadline_ns);
 
 #endif

@@ -53,9 +53,10 @@ static int api_channel_memory(struct braid_channel *ch, const struct api_pairs *
 {
     struct braid *b = ch->braid;
     uint32_t places = round_up_pow2(b->options.word_depth);
-    uint64_t ops = (uint64_t)b->n_pes * places;
+    uint64_t ops = (uint64_t)b->n_pes * (places + 2 * (uint64_t)b->options.bulk_depth);
     for (int pe = 0; pe < b->n_pes; pe++)
         ops += (uint64_t)pairs[pe].count * b->options.sq_depth;
+    ops = min_u64(ops, API_MAX_OPS);
     ch->fifo_mask = places - 1;
     ch->peers = calloc((size_t)b->n_pes, sizeof(*ch->peers));
     ch->fifo = calloc((size_t)b->n_pes * places, sizeof(*ch->fifo));
@@ -65,8 +66,11 @@ static int api_channel_memory(struct braid_channel *ch, const struct api_pairs *
         ch->peers[pe].channel = ch;
         ch->peers[pe].pe = pe;
         ch->peers[pe].fifo = ch->fifo + (size_t)pe * places;
+        ch->peers[pe].put.link = &ch->peers[pe].put.head;
+        ch->peers[pe].get.link = &ch->peers[pe].get.head;
     }
-    return pool_init(&ch->op_pool, min_u64(ops, API_MAX_OPS), sizeof(struct api_op));
+    ch->op_free = ops;
+    return pool_init(&ch->op_pool, ops, sizeof(struct api_op));
 }
 
 static int api_channel_lanes(struct braid_channel *ch, const struct api_pairs *pairs)
@@ -81,6 +85,7 @@ static int api_channel_lanes(struct braid_channel *ch, const struct api_pairs *p
                 return rc;
             peer->lane[k]->owner = peer;
             peer->lane[k]->index = k;
+            peer->pair[k] = (uint8_t)k;
             peer->local_rail[k] = pair.local;
             peer->remote_rail[k] = pair.remote;
             peer->lane_count++;
@@ -100,8 +105,10 @@ int api_channel_make(struct braid *b, unsigned index, const struct api_pairs *pa
     }
     int rc = ch ? api_channel_memory(ch, pairs) : -ENOMEM;
     if (rc)
-        log_write(&b->log, LOG_LEVEL_ERROR, "no memory for channel %u with %d peers: lower word_depth", index,
-                  b->n_pes);
+        log_write(&b->log, LOG_LEVEL_ERROR, "no memory for channel %u with %d peers: lower word_depth or bulk_depth",
+                  index, b->n_pes);
+    if (!rc)
+        rc = api_exec_make(ch);
     if (!rc)
         rc = api_channel_queues(ch, pairs);
     if (!rc)
@@ -120,17 +127,29 @@ void api_channel_free(struct braid_channel *ch)
         return;
     for (unsigned i = 0; i < BRAID_MAX_RAILS; i++)
         rail_queue_close(&ch->queue[i]);
+    api_exec_free(ch->exec);
     pool_fini(&ch->op_pool);
     free(ch->fifo);
     free(ch->peers);
     free(ch);
 }
 
-void api_peer_settle(struct api_peer *peer, uint16_t up, unsigned home_rail)
+/* Of the lanes that are left: what must hold for all of them. */
+static void api_peer_limits(struct api_peer *peer)
+{
+    peer->max_msg = UINT32_MAX;
+    peer->rails_needed = peer->home_rail + 1;
+    for (unsigned k = 0; k < peer->lane_count; k++) {
+        peer->max_msg = min_u32(peer->max_msg, peer->lane[k]->queue->rail->max_msg);
+        peer->rails_needed = max_u32(peer->rails_needed, peer->remote_rail[k] + 1u);
+    }
+}
+
+void api_peer_settle(struct api_peer *peer, uint16_t up)
 {
     unsigned kept = 0;
     for (unsigned k = 0; k < peer->lane_count; k++) {
-        if (!(up >> k & 1)) {
+        if (!(up >> peer->pair[k] & 1)) {
             rail_lane_stop(peer->lane[k]);
             peer->lane[k]->index = API_NO_LANE;
             continue;
@@ -139,10 +158,14 @@ void api_peer_settle(struct api_peer *peer, uint16_t up, unsigned home_rail)
         peer->lane[kept]->index = kept;
         peer->local_rail[kept] = peer->local_rail[k];
         peer->remote_rail[kept] = peer->remote_rail[k];
+        peer->rtt_ns[kept] = peer->rtt_ns[k];
+        peer->pair[kept] = peer->pair[k];
         kept++;
     }
     peer->lane_count = kept;
     peer->home = 0;
-    while (peer->home < kept && peer->remote_rail[peer->home] != home_rail)
+    while (peer->home < kept && peer->remote_rail[peer->home] != peer->home_rail)
         peer->home++;
+    peer->word = peer->home < kept ? peer->home : 0;
+    api_peer_limits(peer);
 }

@@ -31,9 +31,9 @@ static int api_echo_wait(struct api_peer *peer, const struct rail_lane *lane, ui
     return 0;
 }
 
-int braid_echo(struct braid_channel *ch, int pe, int lane_index, uint64_t *rtt_ns)
+static int api_echo(struct braid_channel *ch, int pe, int lane_index, uint64_t *rtt_ns)
 {
-    struct api_peer *peer = ch ? api_peer(ch, pe) : NULL;
+    struct api_peer *peer = api_peer(ch, pe);
     if (!peer)
         return -EINVAL;
     if (!rtt_ns || lane_index < 0 || (unsigned)lane_index >= peer->lane_count) {
@@ -51,12 +51,19 @@ int braid_echo(struct braid_channel *ch, int pe, int lane_index, uint64_t *rtt_n
     uint64_t start = clock_now(&ch->braid->clock);
     if (rail_mail_ask_echo(&lane->mail, nonce))
         return -EAGAIN; /* an earlier one that timed out still waits for the peer's credit */
-    int rc = rail_lane_pump_mail(lane);
-    if (rc < 0)
-        api_lane_dead(lane, rc, "mailbox", 0);
-    else
-        rc = api_echo_wait(peer, lane, nonce, start + API_ECHO_TIMEOUT_NS);
+    rail_lane_pump_mail(lane);
+    int rc = api_echo_wait(peer, lane, nonce, start + API_ECHO_TIMEOUT_NS);
     if (!rc)
         *rtt_ns = clock_now(&ch->braid->clock) - start;
+    return rc;
+}
+
+int braid_echo(struct braid_channel *ch, int pe, int lane_index, uint64_t *rtt_ns)
+{
+    if (!ch)
+        return -EINVAL;
+    api_enter(ch);
+    int rc = api_echo(ch, pe, lane_index, rtt_ns);
+    api_leave(ch);
     return rc;
 }

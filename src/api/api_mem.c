@@ -48,6 +48,19 @@ static int api_mem_check(const struct braid *b, const void *addr, size_t len, co
     return 0;
 }
 
+/* The list of regions is the context's thread's, but executors of target-executed atomics look into it (api_exec.c, which
+ * never waits for it). */
+static void api_mems_lock(struct braid *b)
+{
+    while (__atomic_exchange_n(&b->mems_lock, 1, __ATOMIC_ACQUIRE))
+        clock_pause();
+}
+
+static void api_mems_unlock(struct braid *b)
+{
+    __atomic_store_n(&b->mems_lock, 0, __ATOMIC_RELEASE);
+}
+
 int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_mem_options *options,
                   struct braid_mem **out)
 {
@@ -68,6 +81,8 @@ int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_me
     mem->remote_addr = remote_addr ? remote_addr : mem->addr;
     for (unsigned i = 0; i < b->rail_count; i++) {
         rc = verbs_mr_reg(b->rail[i]->dev, addr, len, remote_addr, VERBS_ACCESS_REMOTE, &mem->mr[i]);
+        if (!rc)
+            rc = verbs_mr_reg(b->rail[i]->dev, addr, len, remote_addr, VERBS_ACCESS_RELAXED, &mem->relaxed[i]);
         if (rc) {
             log_write(&b->log, LOG_LEVEL_ERROR, "cannot register %zu bytes at %p on port %s: %s%s", len, addr,
                       b->rail[i]->name, strerror(-rc), rail_hint(rc));
@@ -77,11 +92,13 @@ int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_me
         mem->lkey[i] = verbs_mr_lkey(mem->mr[i]);
         mem->rail_count++;
     }
+    api_mems_lock(b);
     mem->next = b->mems;
     mem->link = &b->mems;
     if (mem->next)
         mem->next->link = &mem->next;
     b->mems = mem;
+    api_mems_unlock(b);
     *out = mem;
     return 0;
 }
@@ -91,12 +108,16 @@ void api_mem_free(struct braid_mem *mem)
     if (!mem)
         return;
     if (mem->link) {
+        api_mems_lock(mem->braid);
         *mem->link = mem->next;
         if (mem->next)
             mem->next->link = mem->link;
+        api_mems_unlock(mem->braid);
     }
-    for (unsigned i = 0; i < BRAID_MAX_RAILS; i++)
+    for (unsigned i = 0; i < BRAID_MAX_RAILS; i++) {
+        verbs_mr_dereg(mem->relaxed[i]);
         verbs_mr_dereg(mem->mr[i]);
+    }
     free(mem);
 }
 
@@ -131,9 +152,8 @@ int braid_mem_key(const struct braid_mem *mem, struct braid_key *out)
         .rails = mem->rail_count,
     };
     for (unsigned i = 0; i < mem->rail_count; i++) {
-        /* One registration serves both while no rail is asked for relaxed ordering; the format has room for two. */
-        key.bulk_rkey[i] = verbs_mr_rkey(mem->mr[i]);
-        key.word_rkey[i] = key.bulk_rkey[i];
+        key.bulk_rkey[i] = verbs_mr_rkey(mem->relaxed[i]);
+        key.word_rkey[i] = verbs_mr_rkey(mem->mr[i]);
     }
     rail_wire_pack_key(&key, out->bytes);
     return 0;

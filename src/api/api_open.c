@@ -77,9 +77,39 @@ static int api_read_options(struct braid *b, const struct braid_options *given)
     return rc;
 }
 
+/* The plane of the i-th port, of "0,1,...". 0 or -EINVAL; logs. */
+static int api_plane(const struct braid *b, unsigned i, uint8_t *out)
+{
+    const char *text = b->options.planes;
+    *out = RAIL_WIRE_NO_PLANE;
+    if (!*text)
+        return 0;
+    for (unsigned n = 0;; n++) {
+        char *end;
+        unsigned long v = strtoul(text, &end, 10);
+        if (*text < '0' || *text > '9' || v > 254 || (*end && *end != ',')) {
+            log_write(&b->log, LOG_LEVEL_ERROR,
+                      "option \"planes\": seen \"%s\", expected a plane of 0 to 254 for each port, "
+                      "as 0,1",
+                      text);
+            return -EINVAL;
+        }
+        if (n == i) {
+            *out = (uint8_t)v;
+            return 0;
+        }
+        if (!*end)
+            break;
+        text = end + 1;
+    }
+    log_write(&b->log, LOG_LEVEL_ERROR, "option \"planes\" says nothing of port %u: expected one for each port", i);
+    return -EINVAL;
+}
+
 static struct rail_config api_rail_config(const struct options *o)
 {
     return (struct rail_config){
+        .plane = RAIL_WIRE_NO_PLANE,
         .sq_depth = o->sq_depth,
         .gid_index = o->gid_index,
         .pkey_index = (uint16_t)o->pkey_index,
@@ -110,6 +140,9 @@ static int api_open_rails(struct braid *b)
         return rc;
     unsigned wanted = b->options.rails ? b->options.rails : ports.count;
     for (unsigned i = 0; i < wanted; i++) {
+        rc = api_plane(b, i, &config.plane);
+        if (rc)
+            return rc;
         rc = rail_open(b->verbs, &b->log, ports.item[i].dev, ports.item[i].port, &config, &b->rail[i]);
         if (rc)
             return rc;
@@ -179,6 +212,22 @@ int braid_rail_stats_at(const struct braid *b, int rail, struct braid_rail_stats
         sum.get_bytes += api_stat_read(&s->get_bytes);
         sum.word_ops += api_stat_read(&s->word_ops);
         sum.errors += api_stat_read(&s->errors);
+    }
+    *out = sum;
+    return 0;
+}
+
+int braid_channel_stats_at(const struct braid_channel *ch, struct braid_channel_stats *out)
+{
+    if (!ch || !out || out->size != sizeof(*out)) /* grows at its end: then older sizes will be known here */
+        return -EINVAL;
+    struct braid_channel_stats sum = ch->count;
+    sum.size = sizeof(sum);
+    sum.waiting_puts = sum.waiting_words = 0;
+    for (int pe = 0; pe < ch->braid->n_pes; pe++) {
+        const struct api_peer *peer = &ch->peers[pe];
+        sum.waiting_puts += peer->put.waiting;
+        sum.waiting_words += peer->fifo_head - peer->fifo_tail;
     }
     *out = sum;
     return 0;

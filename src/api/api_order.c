@@ -1,66 +1,129 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_order.c - word ops: posted at once, deferred in the peer's FIFO until plan says so, or, in drain mode, waited
- * for.
+ * api_order.c - word ops: posted at once, deferred in the peer's FIFO until plan says so, or, in drain mode, waited for.
  * May not decide what must precede what: src/plan/plan_order.c does (docs/ordering.md argues it).
- * Called by api_put.c, api_signal.c and api_progress.c; next: src/rail/rail_lane.c
+ * Called by api_put.c, api_signal.c, api_atomic.c and api_progress.c; next: src/rail/rail_lane.c
  */
 #include "api.h"
 
 #include <errno.h>
-#include <string.h>
 
-static enum plan_order api_order_ask(const struct api_peer *peer, const struct plan_wait *wait)
+struct plan_order_in api_order_in(const struct api_peer *peer, unsigned lane)
 {
-    struct plan_order_in in = {
+    const struct options *o = &peer->channel->braid->options;
+    return (struct plan_order_in){
         .counts = &peer->counts,
         .lanes = peer->lane_count,
-        .home = peer->home,
+        .lane = lane,
         .dead = peer->dead,
-        .faults = peer->channel->braid->options.fault == OPTIONS_FAULT_DEFER ? PLAN_FAULT_DEFER : 0,
+        .unordered = peer->unordered,
+        .drain = o->order == OPTIONS_ORDER_DRAIN,
+        .faults = o->fault,
     };
-    return plan_order(&in, wait);
 }
 
-static bool api_order_room(const struct api_peer *peer, const struct rail_request *request)
+const uint64_t *api_order_visible(const struct api_peer *peer, uint64_t scratch[PLAN_COUNTS])
 {
-    return rail_lane_room(peer->lane[peer->home], request->klass, request->kind, request->len);
+    bool drain = peer->channel->braid->options.order == OPTIONS_ORDER_DRAIN;
+    const uint64_t *visible = drain ? peer->counts.acked : peer->counts.flushed;
+    if (!peer->dead)
+        return visible;
+    for (unsigned k = 0; k < PLAN_COUNTS; k++)
+        scratch[k] = k < PLAN_MAX_LANES && (peer->dead >> k & 1) ? UINT64_MAX : visible[k];
+    return scratch;
 }
 
-/* Posts a word op whose time has come and for which there is room; on failure its op ends badly, but counts as posted
- * all the same (as in api_post_piece()). */
-static void api_order_post(struct api_peer *peer, const struct rail_request *request)
+/* Posts a word op whose time has come. False where there is no room for it now. */
+static bool api_order_post(struct api_peer *peer, const struct api_word *word)
 {
-    struct rail_lane *lane = peer->lane[peer->home];
-    if (request->kind == RAIL_KIND_WRITE)
-        peer->counts.posted[peer->home]++;
-    int rc = rail_lane_post(lane, request);
-    if (!rc)
-        return;
-    api_lane_dead(lane, rc, "post refused", 0);
-    api_op_piece_end((struct api_op *)(uintptr_t)request->cookie, rc);
+    const struct rail_request *request = &word->request;
+    if (word->kind == PLAN_WORD_MESSAGE) {
+        if (api_message_send(peer, word))
+            return false;
+        plan_overlap_posted(&peer->overlap, word->ticket, PLAN_MESSAGE, ++peer->counts.posted[PLAN_MESSAGE], true);
+    } else {
+        struct rail_lane *lane = peer->lane[word->lane];
+        if (!rail_lane_room(lane, request->klass, request->kind, request->len))
+            return false;
+        rail_lane_queue(lane, request);
+        plan_overlap_posted(&peer->overlap, word->ticket, word->lane, ++peer->counts.posted[word->lane], true);
+    }
+    peer->words_sent++;
+    return true;
 }
 
-static void api_order_defer(struct api_peer *peer, const struct rail_request *request, const struct plan_wait *wait)
+/* It can never go: what it must follow is lost, or its lane is. */
+static void api_order_fail(struct api_peer *peer, const struct api_word *word)
+{
+    plan_overlap_all_posted(&peer->overlap, word->ticket);
+    peer->words_sent++;
+    api_op_piece_end((struct api_op *)(uintptr_t)word->request.cookie, -ENOTCONN);
+}
+
+static bool api_order_handed(const struct api_peer *peer, const struct api_word *word)
+{
+    return word->puts <= peer->put.handed || (peer->channel->braid->options.fault & PLAN_FAULT_DEFER);
+}
+
+/* All bulk before it has been handed to lanes: from the counts of now on it is known what it waits for. */
+static void api_order_mark(struct api_peer *peer, struct api_word *word)
+{
+    struct plan_order_in in = api_order_in(peer, word->lane);
+    plan_order_mark(&in, word->kind, &word->wait);
+    api_flush_want(peer, word->lane, &word->wait);
+}
+
+void api_order_mark_all(struct api_peer *peer)
+{
+    uint32_t mask = peer->channel->fifo_mask;
+    while (peer->fifo_marked != peer->fifo_head && api_order_handed(peer, &peer->fifo[peer->fifo_marked & mask]))
+        api_order_mark(peer, &peer->fifo[peer->fifo_marked++ & mask]);
+}
+
+bool api_order_place(const struct api_peer *peer)
+{
+    return peer->fifo_head - peer->fifo_tail <= peer->channel->fifo_mask;
+}
+
+bool api_order_ranges(struct api_peer *peer, uint32_t n)
+{
+    if (plan_overlap_room(&peer->overlap, n))
+        return true;
+    api_drive(peer, true); /* what is posted and not flushed gets its flush, so that room comes */
+    return false;
+}
+
+void api_order_accept(struct api_peer *peer, struct api_word *word)
 {
     struct braid_channel *ch = peer->channel;
-    struct api_word *word = &peer->fifo[peer->fifo_head++ & ch->fifo_mask];
-    word->request = *request;
-    word->wait = *wait;
-    if (!peer->waiting) {
-        peer->waiting = true;
-        peer->next_waiting = ch->waiting;
-        ch->waiting = peer;
+    word->puts = peer->put.accepted;
+    word->ticket = plan_overlap_add(&peer->overlap, word->request.remote_addr, word->request.len);
+    peer->words_accepted++;
+    ch->count.words++;
+    if (peer->fifo_tail == peer->fifo_head && api_order_handed(peer, word)) {
+        struct plan_order_in in = api_order_in(peer, word->lane);
+        plan_order_mark(&in, word->kind, &word->wait);
+        if (plan_order(&in, &word->wait) == PLAN_ORDER_NOW && api_order_post(peer, word))
+            return;
     }
+    ch->count.deferred++;
+    peer->fifo[peer->fifo_head++ & ch->fifo_mask] = *word;
+    api_order_mark_all(peer);
 }
 
-/* The method that braid replaces, kept to be compared with: the caller does nothing until all that went before has been
- * acknowledged. */
-static int api_order_drain(struct api_peer *peer, const struct rail_request *request, const struct plan_wait *wait)
+int api_order_drain(struct api_peer *peer, enum plan_word kind, unsigned lane)
 {
+    struct plan_wait wait;
+    uint64_t puts = peer->put.accepted;
+    bool marked = false;
+    api_drive(peer, true); /* what has been built leaves now */
     for (;;) {
-        enum plan_order order = api_order_ask(peer, wait);
-        if (order == PLAN_ORDER_NEVER || (order == PLAN_ORDER_NOW && api_order_room(peer, request)))
+        struct plan_order_in in = api_order_in(peer, lane);
+        if (!marked && peer->put.handed >= puts) {
+            plan_order_mark(&in, kind, &wait);
+            marked = true;
+        }
+        if (marked && plan_order(&in, &wait) != PLAN_ORDER_WAIT)
             return 0;
         int rc = api_turn(peer->channel, UINT64_MAX);
         if (rc)
@@ -68,69 +131,63 @@ static int api_order_drain(struct api_peer *peer, const struct rail_request *req
     }
 }
 
-int api_order_submit(struct api_peer *peer, struct rail_request *request, struct braid_mem *mem,
+int api_order_submit(struct api_peer *peer, struct api_word *word, struct braid_mem *mem, uint64_t *old,
                      struct braid_done *done)
 {
     struct braid_channel *ch = peer->channel;
-    struct plan_wait wait;
-    plan_order_mark(&peer->counts, peer->lane_count, peer->home, &wait);
-    if (ch->braid->options.order == OPTIONS_ORDER_DRAIN) {
-        int rc = api_order_drain(peer, request, &wait);
+    if (ch->braid->options.order == OPTIONS_ORDER_DRAIN && !(ch->braid->options.fault & PLAN_FAULT_DEFER)) {
+        int rc = api_order_drain(peer, word->kind, word->lane);
         if (rc)
             return rc;
     }
-    enum plan_order order = api_order_ask(peer, &wait);
-    if (order == PLAN_ORDER_NEVER) {
+    struct plan_order_in in = api_order_in(peer, word->lane);
+    plan_order_mark(&in, word->kind, &word->wait);
+    if (plan_order(&in, &word->wait) == PLAN_ORDER_NEVER) {
         api_log_limited(ch, API_LOG_LANE, "an ordered op to PE %d cannot be: what it must follow was lost with a lane",
                         peer->pe);
         return -ENOTCONN;
     }
-    /* Behind earlier word ops that still wait, even where its own counts are reached: the FIFO is an order too. */
-    bool defer = order == PLAN_ORDER_WAIT || peer->fifo_head != peer->fifo_tail;
-    if (defer ? peer->fifo_head - peer->fifo_tail > ch->fifo_mask : !api_order_room(peer, request))
+    if (!api_order_place(peer) || !api_order_ranges(peer, 1))
         return -EAGAIN;
     struct api_op *op = api_op_take(peer, mem, done, 1);
     if (!op)
         return -EAGAIN;
-    request->cookie = (uintptr_t)op;
-    if (defer)
-        api_order_defer(peer, request, &wait);
-    else
-        api_order_post(peer, request);
+    op->old = old;
+    word->request.cookie = (uintptr_t)op;
+    api_order_accept(peer, word);
+    api_drive(peer, true);
+    return 0;
+}
+
+int api_order_follow(struct api_peer *peer, struct api_word *word)
+{
+    int rc = 0;
+    if (peer->channel->braid->options.order == OPTIONS_ORDER_DRAIN)
+        rc = api_order_drain(peer, word->kind, word->lane);
+    if (rc) {
+        api_op_piece_end((struct api_op *)(uintptr_t)word->request.cookie, rc);
+        return rc;
+    }
+    api_order_accept(peer, word);
+    api_drive(peer, true);
     return 0;
 }
 
 unsigned api_order_drive(struct api_peer *peer)
 {
-    struct braid_channel *ch = peer->channel;
+    uint32_t mask = peer->channel->fifo_mask;
     unsigned moved = 0;
-    for (; peer->fifo_tail != peer->fifo_head; moved++) {
-        const struct api_word *word = &peer->fifo[peer->fifo_tail & ch->fifo_mask];
-        enum plan_order order = api_order_ask(peer, &word->wait);
-        if (order == PLAN_ORDER_WAIT || (order == PLAN_ORDER_NOW && !api_order_room(peer, &word->request)))
+    for (; peer->fifo_tail != peer->fifo_marked; moved++) {
+        const struct api_word *word = &peer->fifo[peer->fifo_tail & mask];
+        struct plan_order_in in = api_order_in(peer, word->lane);
+        enum plan_order order = plan_order(&in, &word->wait);
+        if (order == PLAN_ORDER_WAIT)
+            break;
+        if (order == PLAN_ORDER_NEVER)
+            api_order_fail(peer, word);
+        else if (!api_order_post(peer, word))
             break;
         peer->fifo_tail++;
-        if (order == PLAN_ORDER_NOW)
-            api_order_post(peer, &word->request);
-        else
-            api_op_piece_end((struct api_op *)(uintptr_t)word->request.cookie, -ENOTCONN);
-    }
-    return moved;
-}
-
-unsigned api_order_drive_all(struct braid_channel *ch)
-{
-    unsigned moved = 0;
-    struct api_peer **link = &ch->waiting;
-    while (*link) {
-        struct api_peer *peer = *link;
-        moved += api_order_drive(peer);
-        if (peer->fifo_tail != peer->fifo_head) {
-            link = &peer->next_waiting;
-            continue;
-        }
-        peer->waiting = false;
-        *link = peer->next_waiting;
     }
     return moved;
 }

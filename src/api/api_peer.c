@@ -79,14 +79,24 @@ static int api_judge(struct api_connect *c, int pe, int rc, const struct rail_wi
     return rc;
 }
 
-/* Ports of unlike link layers do not reach each other. Symmetric, so that both sides pair alike. */
+/* Whether two ports reach each other, as far as they themselves can say: same link layer, on InfiniBand the same subnet
+ * (the GID's upper half), and not of different planes. The probes find out the rest. Symmetric: both sides pair alike. */
+static bool api_rails_reach(const struct rail_wire_rail *a, const struct rail_wire_rail *b)
+{
+    if (a->link != b->link)
+        return false;
+    if (a->link == RAIL_WIRE_LINK_IB && memcmp(a->gid, b->gid, 8) != 0)
+        return false;
+    return a->plane == b->plane || a->plane == RAIL_WIRE_NO_PLANE || b->plane == RAIL_WIRE_NO_PLANE;
+}
+
 static void api_reach(const struct rail_wire_rails *mine, const struct rail_wire_rails *theirs,
                       uint16_t reach[PLAN_MAX_RAILS])
 {
     for (unsigned i = 0; i < mine->count; i++) {
         reach[i] = 0;
         for (unsigned j = 0; j < theirs->count; j++) {
-            if (mine->rail[i].link == theirs->rail[j].link)
+            if (api_rails_reach(&mine->rail[i], &theirs->rail[j]))
                 reach[i] |= (uint16_t)(1u << j);
         }
     }
@@ -107,9 +117,39 @@ static int api_pair(struct api_connect *c, const struct rail_wire_rails *mine, i
     if (count > 0)
         return 0;
     log_write(&c->b->log, LOG_LEVEL_ERROR,
-              "PE %d has %u rails, this PE %u, and none reaches another: link layers differ", pe, theirs->count,
-              mine->count);
+              "PE %d has %u rails, this PE %u, and none reaches another: link layers, subnets or planes differ", pe,
+              theirs->count, mine->count);
     return -ENETUNREACH;
+}
+
+/* How many PEs before this one use the same ports: together they should not choose the same home. */
+static unsigned api_rank(const struct api_connect *c)
+{
+    const struct rail_wire_rails *mine = &c->rails[c->b->my_pe];
+    unsigned rank = 0;
+    for (int pe = 0; pe < c->b->my_pe; pe++) {
+        const struct rail_wire_rails *other = &c->rails[pe];
+        bool same = other->count == mine->count;
+        for (unsigned i = 0; same && i < mine->count; i++)
+            same = memcmp(other->rail[i].gid, mine->rail[i].gid, sizeof(mine->rail[i].gid)) == 0;
+        rank += same;
+    }
+    return rank;
+}
+
+/* The own home rail: of those that most peers can have a lane to. */
+static void api_choose_home(struct api_connect *c)
+{
+    unsigned reached_by[PLAN_MAX_RAILS] = {0};
+    for (int pe = 0; pe < c->b->n_pes; pe++) {
+        uint32_t rails = 0;
+        for (unsigned k = 0; k < c->pairs[pe].count; k++)
+            rails |= 1u << c->pairs[pe].pair[k].local;
+        for (unsigned i = 0; i < c->b->rail_count; i++)
+            reached_by[i] += rails >> i & 1;
+    }
+    struct plan_home_in in = {.rails = c->b->rail_count, .reached_by = reached_by, .rank = api_rank(c)};
+    c->b->home = plan_home(&in);
 }
 
 /* Round 1: everyone's rails, and from them who is joined with whom. */
@@ -117,8 +157,7 @@ static int api_exchange_rails(struct api_connect *c)
 {
     struct braid *b = c->b;
     char why[RAIL_WIRE_WHY] = "";
-    struct rail_wire_rails mine = {
-        .head = api_head(c), .count = b->rail_count, .home = plan_home((unsigned)b->my_pe, b->rail_count)};
+    struct rail_wire_rails mine = {.head = api_head(c), .count = b->rail_count};
     for (unsigned i = 0; i < b->rail_count; i++)
         mine.rail[i] = b->rail[i]->address;
     for (int pe = 0; pe < b->n_pes; pe++)
@@ -137,6 +176,7 @@ static int api_exchange_rails(struct api_connect *c)
     }
     if (unused)
         log_write(&b->log, LOG_LEVEL_WARN, "%u ports reach no port of a peer and carry nothing to it", unused);
+    api_choose_home(c);
     return 0;
 }
 
@@ -157,7 +197,8 @@ static void api_make_channels(struct api_connect *c)
 
 static void api_pack_lanes(struct api_connect *c, int pe)
 {
-    struct rail_wire_lanes lanes = {.head = api_head(c), .count = c->error ? 0 : c->pairs[pe].count};
+    struct rail_wire_lanes lanes = {
+        .head = api_head(c), .count = c->error ? 0 : c->pairs[pe].count, .home = c->b->home};
     for (unsigned i = 0; i < c->b->channel_count; i++) {
         for (unsigned k = 0; k < lanes.count; k++)
             lanes.end[i][k] = rail_lane_end(c->b->channel[i]->peers[pe].lane[k]);
@@ -171,6 +212,7 @@ static void api_connect_peer(struct api_connect *c, int pe, const struct rail_wi
     struct braid *b = c->b;
     for (unsigned i = 0; i < b->channel_count; i++) {
         struct api_peer *peer = &b->channel[i]->peers[pe];
+        peer->home_rail = lanes->home;
         for (unsigned k = 0; k < peer->lane_count; k++) {
             const struct rail_wire_rail *remote = &c->rails[pe].rail[peer->remote_rail[k]];
             uint32_t mtu = plan_pair_mtu(b->rail[peer->local_rail[k]]->address.mtu, remote->mtu);
@@ -205,6 +247,11 @@ static int api_exchange_lanes(struct api_connect *c)
                       c->pairs[pe].count);
             rc = -EPROTO;
         }
+        if (!rc && connect && lanes.home >= c->rails[pe].count) {
+            log_write(&b->log, LOG_LEVEL_ERROR, "PE %d says that rail %u is its home, but has %u", pe, lanes.home,
+                      c->rails[pe].count);
+            rc = -EPROTO;
+        }
         api_fail(c, rc);
         if (!rc && connect)
             api_connect_peer(c, pe, &lanes);
@@ -212,34 +259,49 @@ static int api_exchange_lanes(struct api_connect *c)
     return 0;
 }
 
-/* Keeps the lanes to a peer that are up on both sides, and says once what is missing and what follows from it. */
-static int api_settle(struct api_connect *c, int pe, const struct rail_wire_status *status)
+/* Keeps the lanes to a peer that both sides can use, and says once what is missing and what follows from it. */
+static int api_settle(struct api_connect *c, int pe, const struct rail_wire_status *status, const char *what)
 {
     struct braid *b = c->b;
     uint16_t refused = 0;
-    bool unreachable = false, homeless = false;
+    bool unreachable = false;
     for (unsigned i = 0; i < b->channel_count; i++) {
+        uint16_t *up = &c->up[i * (unsigned)b->n_pes + (unsigned)pe];
+        refused |= *up & (uint16_t)~status->up[i];
         struct api_peer *peer = &b->channel[i]->peers[pe];
-        uint16_t mine = c->up[i * (unsigned)b->n_pes + (unsigned)pe];
-        refused |= mine & (uint16_t)~status->up[i];
-        api_peer_settle(peer, mine & status->up[i], c->rails[pe].home);
+        *up &= status->up[i];
+        api_peer_settle(peer, *up);
         unreachable |= peer->lane_count == 0;
-        homeless |= peer->home >= peer->lane_count;
     }
     if (refused)
-        log_write(&b->log, LOG_LEVEL_WARN,
-                  "PE %d could not bring up %d of its lanes to this PE: they are left out; see its log", pe,
-                  __builtin_popcount(refused));
+        log_write(&b->log, LOG_LEVEL_WARN, "PE %d %s %d of its lanes to this PE: they are left out; see its log", pe,
+                  what, __builtin_popcount(refused));
     if (unreachable) {
         log_write(&b->log, LOG_LEVEL_ERROR, "no lane to PE %d could be connected: see the warnings above", pe);
         c->named[pe] = c->said = true;
         return -ENETUNREACH;
     }
-    if (homeless)
-        log_write(&b->log, LOG_LEVEL_WARN,
-                  "no lane reaches the home rail (%u) of PE %d: signals and puts of at most %u bytes to it will fail",
-                  c->rails[pe].home, pe, PLAN_WORD_MAX);
     return 0;
+}
+
+/* What follows from the lanes that a peer has in the end. */
+static void api_peer_start(struct api_connect *c, struct api_peer *peer)
+{
+    struct braid *b = c->b;
+    const struct rail_wire_rails *theirs = &c->rails[peer->pe];
+    peer->unordered = b->options.placement == OPTIONS_PLACEMENT_UNORDERED;
+    for (unsigned k = 0; k < peer->lane_count; k++) {
+        const struct rail_wire_rail *remote = &theirs->rail[peer->remote_rail[k]];
+        /* It is the target's device that places. */
+        if (b->options.placement == OPTIONS_PLACEMENT_AUTO && remote->placement == RAIL_WIRE_PLACEMENT_UNORDERED)
+            peer->unordered = true;
+        api_bulk_start(peer, k, min_u64(remote->rate_bits, b->rail[peer->local_rail[k]]->address.rate_bits),
+                       peer->rtt_ns[k]);
+    }
+    if (peer->channel->index == 0 && peer->home >= peer->lane_count)
+        log_write(&b->log, LOG_LEVEL_WARN,
+                  "no lane reaches the home rail (%u) of PE %d: it is asked to execute atomics itself", peer->home_rail,
+                  peer->pe);
 }
 
 /* Round 3: which lanes are up on both sides; and all meet. */
@@ -262,27 +324,83 @@ static int api_exchange_status(struct api_connect *c)
         rc = rail_wire_unpack_status(api_blob(c->recv, pe), RAIL_WIRE_BYTES, &status, why);
         rc = api_judge(c, pe, rc, &status.head, why);
         if (!rc && settle)
-            rc = api_settle(c, pe, &status);
+            rc = api_settle(c, pe, &status, "could not bring up");
         api_fail(c, rc);
     }
     return 0;
 }
 
-/* Round 4: whether all can go on. What is found wrong here has nobody left to be told to. */
+/* Which rules of order are in force, and why. */
+static void api_say(const struct braid *b)
+{
+    static const char *const orders[] = {"release", "strict", "drain"};
+    unsigned unordered = 0;
+    bool silent = false;
+    for (int pe = 0; pe < b->n_pes; pe++)
+        unordered += b->channel[0]->peers[pe].unordered;
+    for (unsigned i = 0; i < b->rail_count; i++)
+        silent |= b->rail[i]->address.placement == RAIL_WIRE_PLACEMENT_SILENT;
+    log_write(&b->log, LOG_LEVEL_INFO,
+              "order %s; tail %s; flushes before word ops %s; placement taken as out of order for %u of %d PEs%s; home "
+              "rail %u; pieces of %u bytes or more, cut from %u, %u ns each",
+              orders[b->options.order], b->options.tail ? "on" : "off",
+              b->options.order == OPTIONS_ORDER_DRAIN ? "off" : "on", unordered, b->n_pes,
+              silent && b->options.placement == OPTIONS_PLACEMENT_AUTO ? " (own devices do not say)" : "", b->home,
+              b->options.piece_min, b->options.stripe_min, b->piece_cost_ns);
+}
+
+/* Sizes that the options leave to be measured. */
+static void api_calibrate(struct braid *b)
+{
+    uint32_t fastest = UINT32_MAX;
+    struct plan_threshold auto_sizes;
+    for (unsigned i = 0; i < b->rail_count; i++) {
+        struct plan_rate rate;
+        plan_rate_init(&rate, b->rail[i]->address.rate_bits, b->rail[i]->address.mtu, 0);
+        b->total_weight += rate.weight;
+        fastest = min_u32(fastest, rate.mib_ns);
+    }
+    plan_threshold(b->piece_cost_ns, fastest, b->total_weight, &auto_sizes);
+    if (b->options.piece_min == OPTIONS_AUTO)
+        b->options.piece_min = (uint32_t)min_u64(auto_sizes.piece_min, 1u << 30);
+    if (b->options.stripe_min == OPTIONS_AUTO)
+        b->options.stripe_min = (uint32_t)min_u64(auto_sizes.stripe_min, 1u << 30);
+}
+
+/* Round 4: on which lanes the probes came back, and whether all can go on. What is found wrong here has nobody left to be
+ * told to. */
 static int api_exchange_verdict(struct api_connect *c)
 {
     struct braid *b = c->b;
     char why[RAIL_WIRE_WHY] = "";
-    struct rail_wire_head mine = api_head(c), theirs;
-    for (int pe = 0; pe < b->n_pes; pe++)
+    if (!c->error)
+        api_fail(c, api_probe(b, c->up));
+    for (int pe = 0; pe < b->n_pes; pe++) {
+        struct rail_wire_status mine = {.head = api_head(c)};
+        for (unsigned i = 0; i < b->channel_count; i++)
+            mine.up[i] = c->up[i * (unsigned)b->n_pes + (unsigned)pe];
         rail_wire_pack_verdict(&mine, api_blob(c->send, pe));
+    }
     int rc = api_round(c);
     if (rc)
         return rc;
+    bool settle = !c->error;
     for (int pe = 0; pe < b->n_pes; pe++) {
+        struct rail_wire_status theirs;
         rc = rail_wire_unpack_verdict(api_blob(c->recv, pe), RAIL_WIRE_BYTES, &theirs, why);
-        api_fail(c, api_judge(c, pe, rc, &theirs, why));
+        rc = api_judge(c, pe, rc, &theirs.head, why);
+        if (!rc && settle)
+            rc = api_settle(c, pe, &theirs, "could not probe");
+        api_fail(c, rc);
     }
+    if (c->error)
+        return 0;
+    api_calibrate(b);
+    for (unsigned i = 0; i < b->channel_count; i++) {
+        for (int pe = 0; pe < b->n_pes; pe++)
+            api_peer_start(c, &b->channel[i]->peers[pe]);
+    }
+    api_say(b);
     return 0;
 }
 

@@ -1,15 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_progress.c - PATH 5, the way back up: completions move counts, counts release deferred word ops, pieces end ops.
- * May not block. Called by the user and by every blocking loop; next: api_order.c, then api_put.c (api_op_piece_end)
+ * api_progress.c - PATH 5, the way back up: completions move counts, counts release what waited, pieces end ops.
+ * May not block. Called by the user and by every blocking loop; next: api_order.c, api_bulk.c, api_flush.c, then
+ * api_op.c
  */
 #include "api.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Once in so many polls that found nothing the devices are asked for events: that is a system call. */
-#define API_EVENT_POLLS 4096u
+/* Once in so many passes that found nothing the devices are asked for events: that is a system call. */
+#define API_EVENT_PASSES 4096u
+
+bool api_try_enter(struct braid_channel *ch)
+{
+    return !__atomic_exchange_n(&ch->owned, 1, __ATOMIC_ACQUIRE);
+}
+
+void api_enter(struct braid_channel *ch)
+{
+    while (!api_try_enter(ch)) {
+        while (__atomic_load_n(&ch->owned, __ATOMIC_RELAXED))
+            clock_pause();
+    }
+}
+
+void api_leave(struct braid_channel *ch)
+{
+    __atomic_store_n(&ch->owned, 0, __ATOMIC_RELEASE);
+}
+
+void api_wake(struct api_peer *peer)
+{
+    struct braid_channel *ch = peer->channel;
+    if (peer->dirty)
+        return;
+    peer->dirty = true;
+    peer->next_dirty = ch->dirty;
+    ch->dirty = peer;
+}
 
 static void api_read_events(struct braid *b)
 {
@@ -36,7 +65,9 @@ void api_lane_dead(struct rail_lane *lane, int error, const char *status, uint32
     if (peer->dead >> lane->index & 1)
         return;
     peer->dead |= (uint16_t)(1u << lane->index);
-    ch->recheck = true;
+    peer->put.lane[lane->index].live = peer->get.lane[lane->index].live = false;
+    ch->ask_ns = 0; /* what was asked on it is asked again */
+    api_wake(peer);
     rail_lane_stop(lane);
     log_write(
         &ch->braid->log, LOG_LEVEL_ERROR,
@@ -51,7 +82,7 @@ void api_lane_dead(struct rail_lane *lane, int error, const char *status, uint32
 static void api_count_done(struct braid_channel *ch, unsigned rail, const struct rail_record *record)
 {
     struct api_stats *stats = &ch->stats[rail];
-    if (record->klass == RAIL_CLASS_WORD)
+    if (record->klass == RAIL_CLASS_WORD && record->kind != RAIL_KIND_FLUSH)
         api_stat_add(&stats->word_ops, 1);
     if (record->kind == RAIL_KIND_WRITE)
         api_stat_add(&stats->put_bytes, record->len);
@@ -59,86 +90,210 @@ static void api_count_done(struct braid_channel *ch, unsigned rail, const struct
         api_stat_add(&stats->get_bytes, record->len);
 }
 
+/* What an ended request says about its lane. An acknowledged write is acknowledged, no more. A READ or an atomic that has
+ * been answered stood behind all writes before it at the target, so those are in its memory (IBA spec vol. 1, 9.5;
+ * PCIe: reads push posted writes). On a failed lane no count moves any more: what waits for it must fail. */
+static void api_counts_move(struct api_peer *peer, unsigned k, enum rail_kind kind)
+{
+    struct plan_counts *c = &peer->counts;
+    switch (kind) {
+    case RAIL_KIND_WRITE:
+        c->acked[k]++;
+        break;
+    case RAIL_KIND_FETCH_ADD:
+    case RAIL_KIND_COMPARE_SWAP:
+        c->flushed[k] = max_u64(c->flushed[k], c->acked[k]);
+        c->acked[k]++;
+        break;
+    case RAIL_KIND_FLUSH:
+        c->flushed[k] = c->acked[k];
+        break;
+    case RAIL_KIND_READ:
+    case RAIL_KIND_MAIL:
+        break;
+    }
+}
+
 static void api_request_done(struct braid_channel *ch, const struct rail_event *event)
 {
     struct rail_lane *lane = event->lane;
     struct api_peer *peer = lane->owner;
-    const struct rail_record *record = &event->record;
-    unsigned rail = peer->local_rail[lane->index];
+    const struct rail_record *record = event->record;
+    unsigned k = lane->index, rail = peer->local_rail[k];
+    struct api_op *op = (struct api_op *)(uintptr_t)record->cookie;
+    ch->count.retired++;
     if (event->error) {
         api_stat_add(&ch->stats[rail].errors, 1);
         api_lane_dead(lane, event->error, event->status, event->vendor_error);
     } else {
         api_count_done(ch, rail, record);
-        /* An acknowledged write counts as visible here; where a fabric does not promise that, a flush behind the write
-         * will move this count instead of the acknowledgement. A failed one never moves it, nor does anything on its
-         * lane from then on: what waits for it must fail. */
-        if (record->kind == RAIL_KIND_WRITE && !(peer->dead >> lane->index & 1))
-            peer->counts.visible[lane->index]++;
-        ch->recheck = true;
+        if (!(peer->dead >> k & 1))
+            api_counts_move(peer, k, record->kind);
     }
-    if (record->kind != RAIL_KIND_MAIL)
-        api_op_piece_end((struct api_op *)(uintptr_t)record->cookie, event->error);
+    if (record->klass == RAIL_CLASS_BULK)
+        api_bulk_acked(record->kind == RAIL_KIND_READ ? &peer->get : &peer->put, k, record->len);
+    if (record->kind == RAIL_KIND_FLUSH && !op) {
+        peer->flushing &= (uint16_t) ~(1u << k);
+        if (event->error && !peer->error)
+            peer->error = event->error;
+    }
+    if (record->cookie & API_EXEC_COOKIE) {
+        api_exec_done(ch, event);
+    } else if (op) {
+        if (!event->error && op->old && record->kind != RAIL_KIND_WRITE)
+            *op->old = event->value;
+        api_op_piece_end(op, event->error);
+    }
+    api_wake(peer);
 }
 
 static void api_mail_arrived(struct braid_channel *ch, const struct rail_event *event)
 {
     struct api_peer *peer = event->lane->owner;
-    if (event->mail.type == RAIL_MAIL_REJECT)
+    const struct rail_mail_msg *mail = event->mail;
+    api_wake(peer); /* it may have brought credits */
+    if (mail->type == RAIL_MAIL_REJECT)
         log_write(&ch->braid->log, LOG_LEVEL_ERROR, "lane %u to PE %d: it refused our mailbox version %u, it speaks %u",
-                  event->lane->index, peer->pe, RAIL_MAIL_VERSION, event->mail.spoken);
+                  event->lane->index, peer->pe, RAIL_MAIL_VERSION, mail->spoken);
     else if (event->error)
         log_write(&ch->braid->log, LOG_LEVEL_ERROR,
                   "lane %u to PE %d: a message of mailbox version %u, expected %u: refused", event->lane->index,
-                  peer->pe, event->mail.version, RAIL_MAIL_VERSION);
-    else if (event->mail.type == RAIL_MAIL_ECHO_REPLY)
-        peer->echo_reply = event->mail.nonce;
+                  peer->pe, mail->version, RAIL_MAIL_VERSION);
+    else if (mail->type == RAIL_MAIL_ECHO_REPLY)
+        peer->echo_reply = mail->nonce;
+    else if (mail->type == RAIL_MAIL_ATOMIC)
+        api_exec_ask(peer, event->lane->index, mail);
+    else if (mail->type == RAIL_MAIL_ATOMIC_REPLY)
+        api_message_answer(peer, mail);
 }
 
 /* How much moved: a completion that gave no event counts too, since others may be waiting behind it. */
 static unsigned api_poll_queue(struct braid_channel *ch, unsigned rail)
 {
     struct rail_queue *queue = &ch->queue[rail];
-    uint64_t before = queue->taken;
-    unsigned n = rail_poll(queue, ch->events);
-    for (unsigned i = 0; i < n; i++) {
-        const struct rail_event *event = &ch->events[i];
-        if (event->lane->index == API_NO_LANE)
+    unsigned events = 0, taken = rail_poll(queue);
+    struct rail_event event;
+    ch->count.polls++;
+    for (; rail_next(queue, &event); events++) {
+        if (event.lane->index == API_NO_LANE)
             continue;
-        switch (event->kind) {
+        switch (event.kind) {
         case RAIL_EVENT_DONE:
-            api_request_done(ch, event);
+            api_request_done(ch, &event);
             break;
         case RAIL_EVENT_MAIL:
-            api_mail_arrived(ch, event);
+            api_mail_arrived(ch, &event);
             break;
         case RAIL_EVENT_BROKEN:
-            api_lane_dead(event->lane, event->error, event->status, 0);
+            api_lane_dead(event.lane, event.error, event.status, 0);
             break;
         }
     }
-    return max_u32(n, (uint32_t)(queue->taken - before));
+    return max_u32(events, taken);
+}
+
+/* Whether what a lane has in flight keeps it busy for a while: then what is built can wait for more, to be posted as one
+ * longer list by the pass that finds the next of those ended. */
+static bool api_ring_later(const struct plan_lane *plan, const struct rail_lane *lane)
+{
+    uint64_t built = 0;
+    if (plan->backlog * 2 <= plan->window)
+        return false;
+    for (uint32_t i = lane->posted; i != lane->head; i++)
+        built += lane->ring[i & lane->mask].len;
+    return (plan->backlog - min_u64(built, plan->backlog)) * 2 > plan->window;
+}
+
+static void api_ring(struct api_peer *peer, bool urgent)
+{
+    for (unsigned k = 0; k < peer->lane_count; k++) {
+        struct rail_lane *lane = peer->lane[k];
+        if (lane->posted == lane->head || (!urgent && api_ring_later(&peer->put.lane[k], lane)))
+            continue;
+        peer->channel->count.lists++;
+        rail_lane_ring(lane);
+    }
+}
+
+unsigned api_drive(struct api_peer *peer, bool urgent)
+{
+    unsigned moved = 0, bulk;
+    /* Words first; and again where bulk went on that they may have waited for, as gated bulk may have waited for them. */
+    do {
+        moved += api_order_drive(peer);
+        bulk = peer->put.head ? api_bulk_pump(peer, &peer->put) : 0;
+        moved += bulk;
+    } while (bulk && peer->fifo_tail != peer->fifo_marked);
+    if (peer->get.head)
+        moved += api_bulk_pump(peer, &peer->get);
+    /* Flushing early keeps the table of ranges from filling up. */
+    if (plan_overlap_full(&peer->overlap) || (peer->quieting && !peer->put.head))
+        api_flush_want_all(peer);
+    unsigned flushes = peer->flush_due ? api_flush_drive(peer) : 0;
+    api_ring(peer, urgent || flushes > 0);
+    return moved + flushes;
+}
+
+static unsigned api_drive_all(struct braid_channel *ch)
+{
+    unsigned moved = 0;
+    uint64_t scratch[PLAN_COUNTS];
+    ch->now_ns = clock_now(&ch->braid->clock);
+    while (ch->dirty) {
+        struct api_peer *peer = ch->dirty;
+        ch->dirty = peer->next_dirty;
+        peer->dirty = false;
+        api_bulk_learn(peer, &peer->put);
+        api_bulk_learn(peer, &peer->get);
+        plan_overlap_trim(&peer->overlap, api_order_visible(peer, scratch));
+        moved += api_drive(peer, true);
+    }
+    return moved;
+}
+
+unsigned api_pass(struct braid_channel *ch)
+{
+    unsigned moved = 0;
+    ch->count.passes++;
+    for (unsigned i = 0; i < ch->braid->rail_count; i++)
+        moved += api_poll_queue(ch, i);
+    if (ch->asking)
+        moved += api_message_drive_all(ch);
+    if (ch->jobs)
+        moved += api_exec_drive(ch);
+    if (ch->dirty)
+        moved += api_drive_all(ch);
+    if (moved == 0 && ch->index == 0 && ++ch->idle_polls % API_EVENT_PASSES == 0)
+        api_read_events(ch->braid);
+    return moved;
 }
 
 int braid_progress(struct braid_channel *ch)
 {
-    unsigned moved = 0;
     if (!ch)
         return -EINVAL;
-    for (unsigned i = 0; i < ch->braid->rail_count; i++)
-        moved += api_poll_queue(ch, i);
-    if (ch->recheck) {
-        ch->recheck = false;
-        moved += api_order_drive_all(ch);
-    }
-    if (moved == 0 && ch->index == 0 && ++ch->idle_polls % API_EVENT_POLLS == 0)
-        api_read_events(ch->braid);
+    api_enter(ch);
+    unsigned moved = api_pass(ch);
+    api_leave(ch);
     return (int)moved;
 }
 
 int api_turn(struct braid_channel *ch, uint64_t deadline_ns)
 {
-    if (braid_progress(ch) > 0)
+    struct braid *b = ch->braid;
+    unsigned moved = api_pass(ch);
+    for (unsigned i = 0; i < b->channel_count; i++) {
+        struct braid_channel *other = b->channel[i];
+        if (other == ch || !api_try_enter(other))
+            continue;
+        moved += api_pass(other);
+        api_leave(other);
+    }
+    if (moved)
         return 0;
-    return clock_wait(&ch->braid->clock, deadline_ns);
+    deadline_ns = min_u64(deadline_ns, api_message_deadline(b));
+    api_leave(ch);
+    int rc = clock_wait(&b->clock, deadline_ns);
+    api_enter(ch);
+    return rc;
 }

@@ -11,38 +11,81 @@
 /* The peers that a pe argument means: [*first, *end). 0 or -EINVAL. */
 static int api_peer_range(struct braid_channel *ch, int pe, int *first, int *end)
 {
-    if (!ch || (pe != BRAID_ALL_PES && !api_peer(ch, pe)))
+    if (pe != BRAID_ALL_PES && !api_peer(ch, pe))
         return -EINVAL;
     *first = pe == BRAID_ALL_PES ? 0 : pe;
     *end = pe == BRAID_ALL_PES ? ch->braid->n_pes : pe + 1;
     return 0;
 }
 
+/* In strict mode what a fence stands behind matters to bulk; in the others word ops are ordered by themselves. */
+static void api_fence_peer(struct api_peer *peer)
+{
+    peer->epoch++;
+    if (peer->channel->braid->options.order == OPTIONS_ORDER_STRICT)
+        peer->fenced |= peer->put.head || peer->fifo_head != peer->fifo_tail || !api_flush_clean(peer);
+}
+
 int braid_fence(struct braid_channel *ch, int pe)
+{
+    int first = 0, end = 0;
+    if (!ch)
+        return -EINVAL;
+    api_enter(ch);
+    int rc = api_peer_range(ch, pe, &first, &end);
+    for (int i = first; !rc && i < end; i++)
+        api_fence_peer(&ch->peers[i]);
+    api_leave(ch);
+    return rc;
+}
+
+/* A flush goes right behind the last piece, not after its acknowledgement: from here on whatever is posted to this peer is
+ * flushed as soon as nothing waits in software. */
+static void api_quiet_begin(struct api_peer *peer)
+{
+    if (peer->ops == 0 && api_flush_clean(peer))
+        return;
+    peer->quieting = true;
+    api_drive(peer, true);
+}
+
+static int api_quiet_wait(struct api_peer *peer)
+{
+    while (peer->ops > 0 || !api_flush_clean(peer)) {
+        int rc = api_turn(peer->channel, UINT64_MAX);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int api_quiet(struct braid_channel *ch, int pe)
 {
     int first, end, rc = api_peer_range(ch, pe, &first, &end);
     if (rc)
         return rc;
     for (int i = first; i < end; i++)
-        ch->peers[i].epoch++;
-    return 0;
-}
-
-int braid_quiet(struct braid_channel *ch, int pe)
-{
-    int first, end, rc = api_peer_range(ch, pe, &first, &end);
+        api_quiet_begin(&ch->peers[i]);
+    for (int i = first; i < end && !rc; i++)
+        rc = api_quiet_wait(&ch->peers[i]);
+    for (int i = first; i < end; i++)
+        ch->peers[i].quieting = false;
     if (rc)
         return rc;
-    const uint64_t *left = pe == BRAID_ALL_PES ? &ch->ops : &ch->peers[pe].ops;
-    while (*left > 0) {
-        rc = api_turn(ch, UINT64_MAX);
-        if (rc)
-            return rc;
-    }
     for (int i = first; i < end; i++) {
         if (!rc)
             rc = ch->peers[i].error;
         ch->peers[i].error = 0;
     }
+    return rc;
+}
+
+int braid_quiet(struct braid_channel *ch, int pe)
+{
+    if (!ch)
+        return -EINVAL;
+    api_enter(ch);
+    int rc = api_quiet(ch, pe);
+    api_leave(ch);
     return rc;
 }

@@ -1,43 +1,161 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_signal.c - signals: one atomic on the peer's home lane, behind all earlier ops to that peer.
+ * api_signal.c - signals, small values, and puts with a signal: words that programs poll on, behind all earlier ops to
+ * that peer.
  * May not decide when: api_order.c does. Called by the user; next: api_order.c
  */
 #include "api.h"
 
 #include <errno.h>
 
-int braid_signal_add(struct braid_channel *ch, int pe, struct braid_remote dst, uint64_t value, struct braid_done *done)
+/* A word op that writes the first bytes of a value. */
+static struct api_word api_word_write(struct api_peer *peer, const struct braid_remote *dst, uint64_t value,
+                                      unsigned bytes)
 {
-    struct rail_wire_view view;
-    struct api_peer *peer = ch ? api_peer(ch, pe) : NULL;
-    if (!peer)
-        return -EINVAL;
-    if (!dst.key || dst.addr % 8) {
-        api_log_limited(ch, API_LOG_ALIGN, "a signal to 0x%llx of PE %d %s: expected a multiple of 8 and a key",
-                        (unsigned long long)dst.addr, pe, dst.key ? "with a key" : "without a key");
-        return -EINVAL;
-    }
-    int rc = api_key_check(peer, &dst, 8, &view);
+    bool strict = !(peer->channel->braid->options.fault & PLAN_FAULT_KEYS);
+    return (struct api_word){
+        .kind = PLAN_WORD_WRITE,
+        .lane = (uint8_t)peer->word,
+        .request =
+            {
+                .kind = RAIL_KIND_WRITE,
+                .klass = RAIL_CLASS_WORD,
+                .epoch = peer->epoch,
+                .len = bytes,
+                .remote_addr = dst->addr,
+                .rkey = rail_wire_view_rkey(dst->key->bytes, peer->remote_rail[peer->word], strict),
+                .operand = value,
+                .immediate = true,
+            },
+    };
+}
+
+static struct api_word api_word_signal(struct api_peer *peer, const struct braid_remote *dst, enum braid_signal_op op,
+                                       uint64_t value)
+{
+    struct braid_atomic add = {.op = BRAID_ATOMIC_ADD, .bytes = 8, .operand = value};
+    return op == BRAID_SIGNAL_ADD ? api_atomic_word(peer, dst, &add) : api_word_write(peer, dst, value, 8);
+}
+
+static int api_signal(struct braid_channel *ch, int pe, const struct braid_remote *dst, enum braid_signal_op op,
+                      uint64_t value, struct braid_done *done)
+{
+    struct api_peer *peer;
+    int rc = api_check_word(ch, pe, dst, 8, &peer);
     if (rc)
         return rc;
-    if (peer->home >= peer->lane_count) {
-        api_log_limited(ch, API_LOG_LANE, "no lane reaches the home rail of PE %d", pe);
+    struct api_word word = api_word_signal(peer, dst, op, value);
+    return api_order_submit(peer, &word, NULL, NULL, done);
+}
+
+int braid_signal_add(struct braid_channel *ch, int pe, struct braid_remote dst, uint64_t value, struct braid_done *done)
+{
+    if (!ch)
+        return -EINVAL;
+    api_enter(ch);
+    int rc = api_signal(ch, pe, &dst, BRAID_SIGNAL_ADD, value, done);
+    api_leave(ch);
+    return rc;
+}
+
+int braid_signal_set(struct braid_channel *ch, int pe, struct braid_remote dst, uint64_t value, struct braid_done *done)
+{
+    if (!ch)
+        return -EINVAL;
+    api_enter(ch);
+    int rc = api_signal(ch, pe, &dst, BRAID_SIGNAL_SET, value, done);
+    api_leave(ch);
+    return rc;
+}
+
+static int api_p(struct braid_channel *ch, int pe, const struct braid_remote *dst, uint64_t value, unsigned bytes,
+                 struct braid_done *done)
+{
+    struct api_peer *peer;
+    if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) {
+        api_log_limited(ch, API_LOG_ARGUMENT, "a value of %u bytes: expected 1, 2, 4 or 8", bytes);
+        return -EINVAL;
+    }
+    int rc = api_check_word(ch, pe, dst, bytes, &peer);
+    if (rc)
+        return rc;
+    struct api_word word = api_word_write(peer, dst, value, bytes);
+    return api_order_submit(peer, &word, NULL, NULL, done);
+}
+
+int braid_p(struct braid_channel *ch, int pe, struct braid_remote dst, uint64_t value, unsigned bytes,
+            struct braid_done *done)
+{
+    if (!ch)
+        return -EINVAL;
+    api_enter(ch);
+    int rc = api_p(ch, pe, &dst, value, bytes, done);
+    api_leave(ch);
+    return rc;
+}
+
+/* Checks every part; how many there are that move bytes. 0 or more, or as braid_put(). */
+static int api_parts_check(struct braid_channel *ch, int pe, const struct braid_part *parts, unsigned n,
+                           struct api_transfer out[BRAID_MAX_PARTS])
+{
+    int count = 0;
+    if (n > BRAID_MAX_PARTS || (n && !parts)) {
+        api_log_limited(ch, API_LOG_ARGUMENT, "a put with signal of %u parts%s: expected at most %d", n,
+                        parts ? "" : " and none given", BRAID_MAX_PARTS);
+        return -EINVAL;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        int rc = api_check_transfer(ch, pe, &parts[i].dst, &parts[i].src, parts[i].len, &out[count]);
+        if (!rc && parts[i].len)
+            rc = api_put_part_possible(&out[count]);
+        if (rc)
+            return rc;
+        count += parts[i].len > 0;
+    }
+    return count;
+}
+
+static int api_put_signal(struct braid_channel *ch, int pe, const struct braid_part *parts, unsigned n,
+                          const struct braid_remote *dst, enum braid_signal_op op, uint64_t value,
+                          struct braid_done *done)
+{
+    struct api_transfer t[BRAID_MAX_PARTS];
+    struct api_peer *peer;
+    if (op != BRAID_SIGNAL_ADD && op != BRAID_SIGNAL_SET) {
+        api_log_limited(ch, API_LOG_ARGUMENT, "signal op %d: expected BRAID_SIGNAL_ADD or _SET", (int)op);
+        return -EINVAL;
+    }
+    int rc = api_check_word(ch, pe, dst, 8, &peer);
+    int count = rc ? rc : api_parts_check(ch, pe, parts, n, t);
+    if (count < 0)
+        return count;
+    struct api_word word = api_word_signal(peer, dst, op, value);
+    if (count == 0)
+        return api_order_submit(peer, &word, NULL, NULL, done);
+    struct plan_order_in in = api_order_in(peer, word.lane);
+    plan_order_mark(&in, word.kind, &word.wait);
+    if (plan_order(&in, &word.wait) == PLAN_ORDER_NEVER) {
+        api_log_limited(ch, API_LOG_LANE, "an ordered op to PE %d cannot be: what it must follow was lost with a lane",
+                        pe);
         return -ENOTCONN;
     }
-    if (peer->remote_rail[peer->home] >= view.rails) {
-        api_log_limited(ch, API_LOG_RAIL, "the key of PE %d covers %u rails, its home is rail %u", pe, view.rails,
-                        peer->remote_rail[peer->home]);
-        return -EPROTO;
-    }
-    struct rail_request request = {
-        .kind = RAIL_KIND_FETCH_ADD,
-        .klass = RAIL_CLASS_WORD,
-        .epoch = peer->epoch,
-        .len = 8,
-        .remote_addr = dst.addr,
-        .rkey = rail_wire_view_rkey(dst.key->bytes, peer->remote_rail[peer->home], true),
-        .operand = value,
-    };
-    return api_order_submit(peer, &request, NULL, done);
+    if (!api_bulk_room(peer, &peer->put, (uint32_t)count + 1) || !api_order_place(peer) ||
+        !api_order_ranges(peer, (uint32_t)count + 1))
+        return -EAGAIN;
+    struct api_op *whole = api_op_take(peer, NULL, done, 1);
+    for (int i = 0; i < count; i++)
+        api_put_part(&t[i], whole);
+    word.request.cookie = (uintptr_t)whole;
+    return api_order_follow(peer, &word);
+}
+
+int braid_put_signal(struct braid_channel *ch, int pe, const struct braid_part *parts, unsigned n,
+                     struct braid_remote signal, enum braid_signal_op op, uint64_t value, struct braid_done *done)
+{
+    if (!ch)
+        return -EINVAL;
+    api_enter(ch);
+    int rc = api_put_signal(ch, pe, parts, n, &signal, op, value, done);
+    api_leave(ch);
+    return rc;
 }

@@ -18,8 +18,6 @@ int clock_wait(const struct clock *clock, uint64_t deadline_ns)
 {
     if (clock->wait)
         return clock->wait(clock->arg, deadline_ns);
-#if defined(__x86_64__)
-    __builtin_ia32_pause(); /* leaves the core to the other hyperthread; the loop above polls on */
-#endif
+    clock_pause();
     return 0;
 }

@@ -19,4 +19,12 @@ uint64_t clock_now(const struct clock *clock);
  *  wait knows how to sleep. 0, or the caller's negative errno. No lock may be held. */
 int clock_wait(const struct clock *clock, uint64_t deadline_ns) ATTR_CHECK_RESULT;
 
+/** Leaves the core to the other hyperthread for a moment: in a loop that spins. */
+static inline void clock_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
 #endif

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTIONS_LATER (UINT32_MAX - 1) /* a word that names something not built yet */
-
 /* A word that stands for a number. */
 struct options_word {
     const char *name;
@@ -30,9 +28,24 @@ struct options_entry {
 };
 
 static const struct options_word options_order_words[] = {
-    {"release", OPTIONS_ORDER_RELEASE}, {"drain", OPTIONS_ORDER_DRAIN}, {"strict", OPTIONS_LATER}, {NULL, 0}};
-static const struct options_word options_fault_words[] = {
-    {"none", OPTIONS_FAULT_NONE}, {"defer", OPTIONS_FAULT_DEFER}, {NULL, 0}};
+    {"release", OPTIONS_ORDER_RELEASE}, {"strict", OPTIONS_ORDER_STRICT}, {"drain", OPTIONS_ORDER_DRAIN}, {NULL, 0}};
+static const struct options_word options_fault_words[] = {{"none", OPTIONS_FAULT_NONE},
+                                                          {"defer", OPTIONS_FAULT_DEFER},
+                                                          {"flush", OPTIONS_FAULT_FLUSH},
+                                                          {"own-flush", OPTIONS_FAULT_OWN_FLUSH},
+                                                          {"keys", OPTIONS_FAULT_KEYS},
+                                                          {"overlap", OPTIONS_FAULT_OVERLAP},
+                                                          {"home", OPTIONS_FAULT_HOME},
+                                                          {"dedup", OPTIONS_FAULT_DEDUP},
+                                                          {"tail", OPTIONS_FAULT_TAIL},
+                                                          {"order", OPTIONS_FAULT_ORDER},
+                                                          {NULL, 0}};
+static const struct options_word options_switch_words[] = {{"off", 0}, {"on", 1}, {NULL, 0}};
+static const struct options_word options_pace_words[] = {{"off", 0}, {"auto", 1}, {NULL, 0}};
+static const struct options_word options_placement_words[] = {{"auto", OPTIONS_PLACEMENT_AUTO},
+                                                              {"ordered", OPTIONS_PLACEMENT_ORDERED},
+                                                              {"unordered", OPTIONS_PLACEMENT_UNORDERED},
+                                                              {NULL, 0}};
 static const struct options_word options_log_words[] = {{"error", LOG_LEVEL_ERROR},
                                                         {"warn", LOG_LEVEL_WARN},
                                                         {"info", LOG_LEVEL_INFO},
@@ -52,7 +65,9 @@ static const struct options_entry options_table[] = {
      0,
      16,
      NULL},
-    {{"order", "release", "how word ops wait for data on other lanes: release (deferred) or drain (the caller blocks)"},
+    {{"order", "release",
+      "what waits for data on other lanes: release (word ops, deferred), strict (all that follows a fence) or drain (the "
+      "caller blocks)"},
      OPTIONS_U32,
      OPTIONS_FIELD(order),
      1,
@@ -71,17 +86,56 @@ static const struct options_entry options_table[] = {
      1,
      4096,
      NULL},
-    {{"stripe_min", "16K", "smallest put that is cut over lanes, bytes, 257..1G"},
+    {{"bulk_depth", "256", "puts, and as many gets, a peer and channel can have waiting in software, 32..65536"},
+     OPTIONS_U32,
+     OPTIONS_FIELD(bulk_depth),
+     32,
+     65536,
+     NULL},
+    {{"stripe_min", "auto", "smallest put that is cut over lanes, bytes, 257..1G, or auto (measured when connecting)"},
      OPTIONS_U32,
      OPTIONS_FIELD(stripe_min),
      257,
      1u << 30,
-     NULL},
-    {{"piece_min", "4K", "smallest piece of a cut put, bytes, 128..1G"},
+     options_auto_words},
+    {{"piece_min", "auto", "smallest piece of a cut put, bytes, 128..1G, or auto (measured when connecting)"},
      OPTIONS_U32,
      OPTIONS_FIELD(piece_min),
      128,
      1u << 30,
+     options_auto_words},
+    {{"pace", "auto", "bulk is handed to a lane as it drains (auto) or as far as its send queue reaches (off)"},
+     OPTIONS_U32,
+     OPTIONS_FIELD(pace),
+     1,
+     0,
+     options_pace_words},
+    {{"tail", "off",
+      "whether the last bytes of a put are ordered behind the rest, so that they can be polled: on or off"},
+     OPTIONS_U32,
+     OPTIONS_FIELD(tail),
+     1,
+     0,
+     options_switch_words},
+    {{"placement", "auto", "whether a QP may place writes out of order: auto (asks the device), ordered or unordered"},
+     OPTIONS_U32,
+     OPTIONS_FIELD(placement),
+     1,
+     0,
+     options_placement_words},
+    {{"planes", "",
+      "plane of each port, as 0,1,...: ports of different planes do not reach each other; empty: all reach all"},
+     OPTIONS_STRING,
+     OPTIONS_FIELD(planes),
+     0,
+     0,
+     NULL},
+    {{"reply_timeout", "1000000",
+      "microseconds after which a target-executed atomic is asked for again, 1..1000000000"},
+     OPTIONS_U32,
+     OPTIONS_FIELD(reply_timeout),
+     1,
+     1000000000,
      NULL},
     {{"timeout", "16", "QP timeout: 4.096 us x 2^n, 0..31; 0: never"},
      OPTIONS_U32,
@@ -133,7 +187,8 @@ static const struct options_entry options_table[] = {
      1,
      0,
      options_log_words},
-    {{"fault", "none", "for tests: switches one rule off, none or defer"},
+    {{"fault", "none",
+      "for tests: switches one rule off: none, defer, flush, own-flush, keys, overlap, home, dedup, tail, or order (all)"},
      OPTIONS_U32,
      OPTIONS_FIELD(fault),
      1,
@@ -211,11 +266,6 @@ static int options_set(const struct options_entry *entry, const char *text, cons
 
     uint64_t value = 0;
     const struct options_word *word = options_word(entry, text);
-    if (word && word->value == OPTIONS_LATER) {
-        log_write(log, LOG_LEVEL_ERROR, "option \"%s\": \"%s\" is not built in this version: %s", entry->info.name,
-                  text, entry->info.help);
-        return -EINVAL;
-    }
     if (word) {
         value = word->value;
     } else if (!options_number(text, &value) || value < entry->min || value > entry->max) {

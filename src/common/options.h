@@ -8,10 +8,24 @@
 
 #include "log.h"
 
-enum options_order { OPTIONS_ORDER_RELEASE, OPTIONS_ORDER_DRAIN };
-enum options_fault { OPTIONS_FAULT_NONE, OPTIONS_FAULT_DEFER };
+enum options_order { OPTIONS_ORDER_RELEASE, OPTIONS_ORDER_STRICT, OPTIONS_ORDER_DRAIN };
+enum options_placement { OPTIONS_PLACEMENT_AUTO, OPTIONS_PLACEMENT_ORDERED, OPTIONS_PLACEMENT_UNORDERED };
 
-#define OPTIONS_AUTO UINT32_MAX /**< gid_index: choose one */
+/** One rule of order switched off, for tests; the values are those of enum plan_fault (api checks it). */
+enum options_fault {
+    OPTIONS_FAULT_NONE = 0,
+    OPTIONS_FAULT_DEFER = 1,
+    OPTIONS_FAULT_FLUSH = 2,
+    OPTIONS_FAULT_OWN_FLUSH = 4,
+    OPTIONS_FAULT_KEYS = 8,
+    OPTIONS_FAULT_OVERLAP = 16,
+    OPTIONS_FAULT_HOME = 32,
+    OPTIONS_FAULT_DEDUP = 64,
+    OPTIONS_FAULT_TAIL = 128,
+    OPTIONS_FAULT_ORDER = 255
+};
+
+#define OPTIONS_AUTO UINT32_MAX /**< gid_index, stripe_min, piece_min: choose one */
 
 /** Values after reading; plain data. */
 struct options {
@@ -19,11 +33,17 @@ struct options {
     uint32_t rails;   /**< 0: all ports named; n: the first n */
     uint32_t order;   /**< enum options_order */
     uint32_t channels;
-    uint32_t sq_depth;   /**< send-queue slots of a lane */
-    uint32_t word_depth; /**< places in the FIFO of deferred word ops, per peer and channel */
-    uint32_t stripe_min; /**< bytes: the smallest put that is cut */
-    uint32_t piece_min;  /**< bytes: the smallest piece */
-    uint32_t timeout;    /**< local ACK timeout, 4.096 us x 2^timeout; 0: never (ibv_modify_qp(3)) */
+    uint32_t sq_depth;      /**< send-queue slots of a lane */
+    uint32_t word_depth;    /**< places in the FIFO of deferred word ops, per peer and channel */
+    uint32_t bulk_depth;    /**< puts (and as many gets) that may wait in software, per peer and channel */
+    uint32_t stripe_min;    /**< bytes: the smallest put that is cut; or OPTIONS_AUTO */
+    uint32_t piece_min;     /**< bytes: the smallest piece; or OPTIONS_AUTO */
+    uint32_t pace;          /**< 1: bulk is handed to a lane as it drains; 0: as far as slots reach */
+    uint32_t tail;          /**< 1: the last bytes of a put are a word op */
+    uint32_t placement;     /**< enum options_placement */
+    char planes[96];        /**< of each port, "0,1,..."; empty: unknown */
+    uint32_t reply_timeout; /**< us: a target-executed atomic without an answer is asked again */
+    uint32_t timeout;       /**< local ACK timeout, 4.096 us x 2^timeout; 0: never (ibv_modify_qp(3)) */
     uint32_t retry;
     uint32_t rnr_retry;
     uint32_t min_rnr_timer; /**< code of a time, as in ibv_modify_qp(3) */

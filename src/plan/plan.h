@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan.h - decisions: numbers in, numbers out. No verbs, no locks, no I/O, no state.
+ * plan.h - decisions: numbers in, numbers out. No verbs, no locks, no I/O, no allocation.
  *
- * Every function here is pure, so that each rule of the engine is tested as arithmetic. Callers fill the input
- * structs from what they know and carry the answers out.
+ * Functions are pure, or change nothing but the plain struct that they are given (plan_lane_, plan_rate_,
+ * plan_overlap_), so that each rule of the engine is tested as arithmetic. Callers fill the input structs from what they
+ * know and carry the answers out. One thread at a time on one struct.
+ *
+ * Units: bytes, nanoseconds, and for speeds the nanoseconds that 1 MiB of payload takes (`mib_ns`), so that the time of
+ * len bytes is len * mib_ns >> 20 and needs no division. 200 Gb/s at an MTU of 4096 is 42,783 ns a MiB.
  */
 #ifndef PLAN_H
 #define PLAN_H
@@ -14,10 +18,21 @@
 #define PLAN_MAX_LANES 16
 #define PLAN_WORD_MAX  256u /**< bytes: a put up to here is a word op */
 #define PLAN_CUT_ALIGN 128u /**< cuts fall on multiples of this of the remote address: no cache line is written twice */
+#define PLAN_MESSAGE   PLAN_MAX_LANES /**< pseudo lane of target-executed atomics in counts; not a lane to post on */
+#define PLAN_COUNTS    (PLAN_MAX_LANES + 1) /**< lanes and PLAN_MESSAGE */
+#define PLAN_NO_LIMIT  (UINT64_C(1) << 40)  /**< bytes: a window or quantum that holds nothing back */
 
 /** Decisions that a test may switch off, one by one. */
 enum plan_fault {
-    PLAN_FAULT_DEFER = 1u << 0 /**< word ops never wait for other lanes */
+    PLAN_FAULT_DEFER = 1u << 0,      /**< word ops never wait for other lanes */
+    PLAN_FAULT_FLUSH = 1u << 1,      /**< an acknowledgement is taken for a flush */
+    PLAN_FAULT_OWN_FLUSH = 1u << 2,  /**< the own lane is not flushed before a word op that is a write */
+    PLAN_FAULT_KEYS = 1u << 3,       /**< word ops use the relaxed key */
+    PLAN_FAULT_OVERLAP = 1u << 4,    /**< overlapping puts are not ordered */
+    PLAN_FAULT_HOME = 1u << 5,       /**< native atomics go over any lane */
+    PLAN_FAULT_DEDUP = 1u << 6,      /**< a repeated atomic is executed again */
+    PLAN_FAULT_TAIL = 1u << 7,       /**< the tail of a put does not wait for the rest */
+    PLAN_FAULT_ORDER = (1u << 8) - 1 /**< all of them */
 };
 
 /* ---- pairing: which rails are joined by lanes -------------------------------------------------------------------- */
@@ -47,8 +62,162 @@ int plan_pair(const struct plan_pair_in *in, struct plan_pair out[PLAN_MAX_LANES
 /** The MTU that both ends of a lane can carry: the lower of the two, bytes. */
 uint32_t plan_pair_mtu(uint32_t local_mtu, uint32_t remote_mtu);
 
-/** The home rail of a PE with so many rails (>= 1): spread by PE number, since PEs that share ports are neighbours. */
-unsigned plan_home(unsigned pe, unsigned rails);
+/* ---- home: the rail that executes a PE's atomics ----------------------------------------------------------------- */
+
+/** What the owner of the memory knows of its rails. */
+struct plan_home_in {
+    unsigned rails;             /**< 1..PLAN_MAX_RAILS */
+    const unsigned *reached_by; /**< per rail: how many peers have a lane to it */
+    unsigned rank;              /**< of this PE among those that use the same ports, so that they take different ones */
+};
+
+/**
+ * The home rail: one of those that most peers reach, the rank-th of them (rank modulo their number). Only the owner
+ * computes it and announces it; peers never do, so that it may change. 0 where rails is out of range.
+ */
+unsigned plan_home(const struct plan_home_in *in);
+
+/* ---- atomics: who executes them ---------------------------------------------------------------------------------- */
+
+/** Operations on a word; the order is that of enum braid_atomic_op. */
+enum plan_atomic_op {
+    PLAN_ATOMIC_OP_ADD,
+    PLAN_ATOMIC_OP_FETCH,
+    PLAN_ATOMIC_OP_FETCH_ADD,
+    PLAN_ATOMIC_OP_COMPARE_SWAP,
+    PLAN_ATOMIC_OP_SET,
+    PLAN_ATOMIC_OP_SWAP,
+    PLAN_ATOMIC_OP_AND,
+    PLAN_ATOMIC_OP_OR,
+    PLAN_ATOMIC_OP_XOR,
+    PLAN_ATOMIC_OP_FETCH_AND,
+    PLAN_ATOMIC_OP_FETCH_OR,
+    PLAN_ATOMIC_OP_FETCH_XOR,
+    PLAN_ATOMIC_OPS /**< how many there are */
+};
+
+enum plan_atomic {
+    PLAN_ATOMIC_NATIVE,  /**< by the home rail's device, asked on the home lane */
+    PLAN_ATOMIC_MESSAGE, /**< by the target's progress, asked in a message */
+    PLAN_ATOMIC_INVALID  /**< no such operation, or neither 4 nor 8 bytes */
+};
+
+/**
+ * Who executes an atomic. Devices know 8-byte fetch-and-add and compare-and-swap alone (InfiniBand specification 1.4,
+ * 9.4.5); all else is the target's, and so is everything of a peer whose home no lane reaches: two devices are not atomic
+ * to each other. Never an 8-byte operation over a 4-byte word: it would touch the neighbour.
+ */
+enum plan_atomic plan_atomic(enum plan_atomic_op op, unsigned bytes, bool home_reached);
+
+/* ---- lanes: what the planner knows of one ------------------------------------------------------------------------ */
+
+/**
+ * One lane to one peer; lasts as long as the lane, kept in an array per peer. live and slot are set by the caller; window
+ * and quantum by plan_pace(); mib_ns, weight and rtt_ns by plan_lane_speed(); the rest by plan_lane_posted() and
+ * plan_lane_acked().
+ */
+struct plan_lane {
+    bool live;         /**< may carry new pieces */
+    bool slot;         /**< has a free send-queue slot for bulk now */
+    uint32_t mib_ns;   /**< predicted speed: nanoseconds a MiB, > 0 */
+    uint32_t weight;   /**< its inverse: 2^32 / mib_ns; bytes = ns * weight >> 12 */
+    uint32_t rtt_ns;   /**< from the end of a write's last byte on the wire to its acknowledgement */
+    uint64_t backlog;  /**< bytes posted and not yet acknowledged */
+    uint64_t window;   /**< a lane takes a piece while its backlog is below this */
+    uint64_t quantum;  /**< size of a piece while much is queued */
+    uint64_t end_ns;   /**< when all that is posted is predicted to be acknowledged */
+    uint64_t floor_ns; /**< not before this: its last piece had not left earlier */
+};
+
+/** Whether a lane may take a piece now. */
+static inline bool plan_lane_room(const struct plan_lane *lane)
+{
+    return lane->live && lane->slot && lane->backlog < lane->window;
+}
+
+struct plan_rate;
+
+/** Takes over a new estimate: after plan_rate_init() and whenever plan_rate_take() or plan_rate_rtt() returned true. */
+void plan_lane_speed(struct plan_lane *lane, const struct plan_rate *rate);
+
+/** A piece of len bytes was posted at now_ns (the time of the current pass is near enough). */
+void plan_lane_posted(struct plan_lane *lane, uint64_t now_ns, uint64_t len);
+
+/** `bytes` of what was posted were found acknowledged (or have failed) at now_ns. */
+void plan_lane_acked(struct plan_lane *lane, uint64_t now_ns, uint64_t bytes);
+
+/* ---- rate: how fast a lane is ------------------------------------------------------------------------------------ */
+
+/**
+ * The estimate of one lane: its share of the ports on both sides, as acknowledgements show it. The line rate until
+ * something is measured, never above it. The caller reads mib_ns, weight and rtt_ns (plan_lane_speed() does).
+ */
+struct plan_rate {
+    uint32_t mib_ns;      /**< estimate: nanoseconds a MiB of payload */
+    uint32_t weight;      /**< 2^32 / mib_ns */
+    uint32_t rtt_ns;      /**< smallest round trip seen */
+    uint32_t line_mib_ns; /**< at line rate */
+    uint64_t since_ns;    /**< the acknowledgement at which the measurement in progress began */
+    uint64_t bytes;       /**< acknowledged since then */
+    bool running;         /**< a measurement is in progress */
+    bool held;            /**< pacing held the lane all the time since then */
+    bool rtt_known;       /**< rtt_ns was measured, not guessed */
+};
+
+/**
+ * Starts at line rate: line_bits bits a second (the slower port of the two), of which headers take their part at this MTU
+ * (RoCE v2: 82 bytes a packet). rtt_ns is a guess until plan_rate_rtt() is called. Zeros are taken as 1 Gb/s, 4096 bytes
+ * and 10 us.
+ */
+void plan_rate_init(struct plan_rate *rate, uint64_t line_bits, uint32_t mtu, uint64_t rtt_ns);
+
+/**
+ * `bytes` were acknowledged, found at now_ns. `busy`: since the last call the lane always had backlog, and pacing (its
+ * window, nothing else) held back more that it could have sent; only such time may lower the estimate. The estimate moves
+ * half way to what two round trips or more have shown; within 1/16 of the line rate it is the line rate. Time in
+ * which the lane was not held lets it return slowly to the line rate. True where the estimate changed.
+ */
+bool plan_rate_take(struct plan_rate *rate, uint64_t now_ns, uint64_t bytes, bool busy);
+
+/** The lane has nothing posted any more: what comes next is measured afresh. */
+void plan_rate_idle(struct plan_rate *rate);
+
+/**
+ * A round trip took sample_ns, from post to completion of a probe or flush. The smallest counts, since the others have
+ * stood in queues; a window that grew with the queue would never stop growing. True where rtt_ns changed.
+ */
+bool plan_rate_rtt(struct plan_rate *rate, uint64_t sample_ns);
+
+/* ---- pacing: how much a lane may hold, and in which pieces ------------------------------------------------------- */
+
+struct plan_pace_in {
+    bool on;                /**< off: windows and pieces without limit */
+    uint32_t piece_cost_ns; /**< CPU time of one piece, from plan to completion */
+    uint64_t
+        total_weight;   /**< sum of plan_rate.weight at line rate over this PE's rails: what one thread has to feed */
+    uint64_t piece_min; /**< smallest piece */
+    uint64_t piece_max; /**< largest message of the port; 0: no limit */
+};
+
+/**
+ * Sets lane->quantum and lane->window from its speed and round trip. quantum: half a round trip's worth, but so large that
+ * feeding all rails costs one thread at most a third of its time, and at least piece_min; whole packets. window: a round
+ * trip's worth and two pieces, so that one can leave and another be fetched before the wire runs dry.
+ */
+void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane);
+
+/** Calibrated sizes, where the options say auto. */
+struct plan_threshold {
+    uint64_t piece_min;  /**< no piece of a cut transfer is smaller */
+    uint64_t stripe_min; /**< no transfer below is cut */
+};
+
+/**
+ * Cutting in two saves half the time on the wire and costs the CPU one more piece; it is done where it saves twice what it
+ * costs, and pieces are not so small that a thread could not feed half of the rails with them. piece_cost_ns of CPU a
+ * piece, mib_ns of the fastest lane, total_weight as in struct plan_pace_in. Both results are whole KiB, at least 1.
+ */
+void plan_threshold(uint32_t piece_cost_ns, uint32_t mib_ns, uint64_t total_weight, struct plan_threshold *out);
 
 /* ---- striping: how a put or get is cut --------------------------------------------------------------------------- */
 
@@ -58,30 +227,27 @@ enum plan_class {
     PLAN_CLASS_LARGE   /**< cut over the live lanes */
 };
 
-/** What the planner may know of a lane. */
-struct plan_lane {
-    bool live;          /**< may carry new pieces */
-    bool room;          /**< has a free slot now */
-    uint64_t backlog;   /**< bytes posted and not yet completed */
-    uint64_t rate_bits; /**< bits a second; not used while pieces are equal */
-};
-
-/** A transfer to be cut. */
+/** A transfer to be handed to lanes: what is left of it. */
 struct plan_stripe_in {
-    uint64_t remote_addr;
-    uint64_t len;
-    uint64_t stripe_min; /**< smallest len that is cut */
-    uint64_t piece_min;  /**< smallest piece */
-    unsigned lanes;      /**< 1..PLAN_MAX_LANES */
-    unsigned home;       /**< lane of word ops: gets a whole transfer that no lane would carry sooner, since the signal
-                              behind it then need not wait; >= lanes: none */
+    uint64_t remote_addr; /**< of the first byte left */
+    uint64_t len;         /**< bytes left */
+    uint64_t behind;      /**< bytes queued behind it for this peer, as far as they may start without a flush */
+    bool cut;             /**< may be cut; else it goes whole on one lane */
+    unsigned lanes;       /**< 1..PLAN_MAX_LANES */
+    unsigned home;        /**< lane of the tail; >= lanes: none */
+    uint64_t
+        home_lead_ns;   /**< the home lane should end so much later than the others (with the tail on: a round trip) */
+    uint64_t piece_min; /**< smallest piece */
+    uint64_t piece_max; /**< largest message that every lane carries, at least 4096; 0: no limit */
+    uint64_t step_ns;   /**< so much later does each further piece leave than the one before it: CPU time of a post */
+    uint64_t now_ns;    /**< the time of the current pass */
     const struct plan_lane *lane;
 };
 
 /** A part of it, on one lane. */
 struct plan_piece {
     unsigned lane;
-    uint64_t offset;
+    uint64_t offset; /**< from remote_addr */
     uint64_t len;
 };
 
@@ -90,39 +256,60 @@ struct plan_stripe {
     struct plan_piece piece[PLAN_MAX_LANES];
 };
 
-/** The class of a put by its length. */
-enum plan_class plan_stripe_class(uint64_t len, uint64_t stripe_min);
-
 /**
- * Cuts a transfer of the medium or large class. Pieces cover [0, len) without gap or overlap, in order, each on a live
- * lane of its own; inner cuts lie on multiples of PLAN_CUT_ALIGN of the remote address; no piece but a whole transfer
- * is below piece_min; where that means fewer pieces than live lanes, lanes with room and then with the least backlog get
- * them. 0, -EINVAL for len 0 or a bad lane count, or -ENOTCONN where no lane is live.
+ * The pieces to post now, in order: contiguous from offset 0, at most one on each lane, only on lanes with room. They may
+ * cover less than len: then call again, at once (after plan_lane_posted()) for more, or when a lane has got room where
+ * none was left (count < lanes with room also means that the rest is meant for lanes that have no room yet, because they
+ * will still end sooner).
+ *
+ * While much is queued each lane with room gets its quantum, the one that ends first before the others. Near the end of
+ * the queue what is left is shared so that all lanes are predicted to end together, home later by home_lead_ns. Inner
+ * cuts lie on multiples of PLAN_CUT_ALIGN of the remote address. No piece is below piece_min and none leaves a rest below
+ * piece_min, unless len is or piece_max is less than twice piece_min.
+ *
+ * 0 with out filled in; out->count == 0: nothing can go now, and then some lane has a backlog or no slot. -EINVAL for
+ * len 0 or a bad lane count, -ENOTCONN where no lane is live, both with *out untouched.
  */
 int plan_stripe(const struct plan_stripe_in *in, struct plan_stripe *out);
+
+/**
+ * The lane for a whole transfer: of those with room the one that is predicted to end it first, ties to the lower backlog
+ * and then to the lower number. -EAGAIN where no lane has room, -ENOTCONN where none is live.
+ */
+int plan_stripe_lane(const struct plan_lane *lane, unsigned lanes, uint64_t now_ns, uint64_t len);
 
 /* ---- order: when a word op may be posted ------------------------------------------------------------------------- */
 
 /**
- * Writes per lane of one peer and channel, in posting order. `visible` is the number of first writes known to be in the
- * target's memory: on an ordered fabric without unkind placement an acknowledgement proves that; where it does not,
- * flushed counts take this field's place and no rule below changes.
+ * Writes and atomics per lane of one peer and channel, in posting order; under PLAN_MESSAGE target-executed atomics (posted
+ * when sent; acked and flushed when the answer has come). flushed <= acked <= posted.
  */
 struct plan_counts {
-    uint64_t posted[PLAN_MAX_LANES];
-    uint64_t visible[PLAN_MAX_LANES];
+    uint64_t posted[PLAN_COUNTS];  /**< handed to the lane */
+    uint64_t acked[PLAN_COUNTS];   /**< first so many are acknowledged */
+    uint64_t flushed[PLAN_COUNTS]; /**< first so many are proved visible in the target's memory */
 };
 
-/** What a word op carries: for every other lane the count that must be visible before it may be posted. */
+/** What a word op carries: for every lane the count that must be flushed before it may be posted. */
 struct plan_wait {
-    uint64_t count[PLAN_MAX_LANES];
+    uint64_t count[PLAN_COUNTS];
+};
+
+/** Ops that must follow others, by what keeps them behind writes of their own lane. */
+enum plan_word {
+    PLAN_WORD_WRITE,   /**< a write with the strict key: behind earlier writes, unless the QP places out of order */
+    PLAN_WORD_ATOMIC,  /**< behind earlier writes by itself */
+    PLAN_WORD_MESSAGE, /**< acted on by the target's CPU: behind nothing by itself */
+    PLAN_WORD_GATE     /**< bulk that must follow all before it: behind nothing by itself */
 };
 
 struct plan_order_in {
     const struct plan_counts *counts;
     unsigned lanes;  /**< 1..PLAN_MAX_LANES */
-    unsigned home;   /**< the lane the word op travels on: its own earlier writes precede it by themselves */
+    unsigned lane;   /**< it travels on; >= lanes: any */
     uint16_t dead;   /**< bit k: lane k has failed and what it had not completed is lost */
+    bool unordered;  /**< QPs may place writes out of order */
+    bool drain;      /**< the old method: an acknowledgement counts as visible */
     unsigned faults; /**< enum plan_fault, or-ed */
 };
 
@@ -132,10 +319,130 @@ enum plan_order {
     PLAN_ORDER_NEVER /**< something it must follow is lost, or its lane is: it must fail */
 };
 
-/** The counts that a word op issued now must wait for. */
-void plan_order_mark(const struct plan_counts *counts, unsigned lanes, unsigned home, struct plan_wait *out);
+/** The counts that an op of this kind must wait for, where all that was accepted before it is in counts->posted. */
+void plan_order_mark(const struct plan_order_in *in, enum plan_word word, struct plan_wait *out);
 
-/** Whether a word op with these waits may be posted. */
+/** Whether an op with these waits may be posted. */
 enum plan_order plan_order(const struct plan_order_in *in, const struct plan_wait *wait);
+
+/** The lanes, as bits, on which a flush is needed before it may. */
+uint32_t plan_order_flush(const struct plan_order_in *in, const struct plan_wait *wait);
+
+/* ---- overlap: puts to bytes that are still being written --------------------------------------------------------- */
+
+#define PLAN_OVERLAP_ENTRIES 256u       /**< ops that are kept exactly */
+#define PLAN_OVERLAP_BUCKETS 512u       /**< of the hash over addresses */
+#define PLAN_OVERLAP_LEVELS  51u        /**< granules of 4 KiB, 8 KiB, 16 KiB, ... */
+#define PLAN_OVERLAP_RUNS    8u         /**< stretches of memory that are written upwards at the same time */
+#define PLAN_OVERLAP_LOST    UINT64_MAX /**< ticket of an op that is not kept exactly */
+
+enum plan_overlap_answer {
+    PLAN_OVERLAP_NONE,   /**< it may go anywhere */
+    PLAN_OVERLAP_FOLLOW, /**< what it overlaps lies on one lane: whole on that lane with the strict key it is in order */
+    PLAN_OVERLAP_GATE    /**< it must not start before all that went before it is flushed */
+};
+
+/** One op whose bytes are not known to be in the target's memory yet. */
+struct plan_overlap_entry {
+    uint64_t first, last; /**< its first and last byte */
+    uint64_t link[2];     /**< next older entry under the same hash, for each of the two granules that it may touch */
+    uint32_t lanes;       /**< bit k: count[k][slot of the entry] holds, PLAN_MESSAGE included */
+    bool posted;          /**< no further piece will follow */
+    uint8_t run;          /**< it lies in run[run]; PLAN_OVERLAP_RUNS: in none, so it is in the hash */
+};
+
+/** A range that holds entries whose addresses rise with their tickets; it may have gaps. */
+struct plan_overlap_run {
+    uint64_t first, last;
+    uint32_t entries;
+};
+
+/**
+ * The ranges written to one peer and not yet known to be flushed. Zeroed at first; about 55 KiB. Entries are numbered
+ * from 0 in the order of acceptance (tickets); entry t lies in entry[t % PLAN_OVERLAP_ENTRIES]. Chains run from newer
+ * to older tickets, so one below `tail` ends a chain and nothing is ever unlinked.
+ */
+struct plan_overlap {
+    uint64_t head, tail; /**< next ticket; oldest kept */
+    uint64_t levels;     /**< bit l: entries of level l, with granules of 4 KiB << l, are hashed */
+    uint32_t runs;       /**< bit r: run[r] is in use */
+    uint32_t recent;     /**< the run that grew last */
+    struct plan_overlap_run run[PLAN_OVERLAP_RUNS];
+    uint64_t newest[PLAN_OVERLAP_LEVELS]; /**< the last ticket of a level */
+    uint64_t bucket[PLAN_OVERLAP_BUCKETS];
+    struct plan_overlap_entry entry[PLAN_OVERLAP_ENTRIES];
+    uint64_t count[PLAN_COUNTS]
+                  [PLAN_OVERLAP_ENTRIES]; /**< the last piece of an entry on lane k was the count-th there */
+    /* Ops that did not fit: one range around all of them. */
+    uint64_t lost_open; /**< not posted completely */
+    bool lost;          /**< the fields below hold */
+    uint64_t lost_first, lost_last;
+    uint64_t lost_count[PLAN_COUNTS];
+};
+
+/**
+ * What a put to [addr, addr + len), len >= 1, must do because of ops accepted before ticket `before` (table->head for
+ * one that is not added yet). flushed[PLAN_COUNTS]: UINT64_MAX for a dead lane, whose writes will not come any more.
+ * FOLLOW sets *lane, else it is untouched. What it overlaps only counts where it is not flushed; an op that is not posted
+ * completely, or lies on several lanes or on PLAN_MESSAGE, makes it GATE; so may ops that did not fit in. Never NONE where
+ * there is an overlap.
+ */
+enum plan_overlap_answer plan_overlap_check(const struct plan_overlap *table, const uint64_t *flushed, uint64_t before,
+                                            uint64_t addr, uint64_t len, unsigned *lane);
+
+/** An op on [addr, addr + len), len >= 1, was accepted, nothing of it posted. Its ticket; PLAN_OVERLAP_LOST: no place. */
+uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t len);
+
+/** A piece of an op went out as the count-th write of `lane` (or of PLAN_MESSAGE); `last`: its last one. */
+void plan_overlap_posted(struct plan_overlap *table, uint64_t ticket, unsigned lane, uint64_t count, bool last);
+
+/** No (further) piece of an op will be posted: it has failed, or the last one was not called so. Once an op. */
+void plan_overlap_all_posted(struct plan_overlap *table, uint64_t ticket);
+
+/** Forgets what is flushed, from the oldest on, up to the first that is not. */
+void plan_overlap_trim(struct plan_overlap *table, const uint64_t *flushed);
+
+/** Whether n more ops will be kept exactly. Callers that ask never meet PLAN_OVERLAP_LOST. */
+static inline bool plan_overlap_room(const struct plan_overlap *table, uint32_t n)
+{
+    return table->head - table->tail + n <= PLAN_OVERLAP_ENTRIES;
+}
+
+/** More than half used, or something did not fit: the caller should flush. */
+static inline bool plan_overlap_full(const struct plan_overlap *table)
+{
+    return table->head - table->tail > PLAN_OVERLAP_ENTRIES / 2 || table->lost;
+}
+
+/* ---- puts: which kind, and what they need ------------------------------------------------------------------------ */
+
+struct plan_put_in {
+    uint64_t remote_addr;
+    uint64_t len; /**< >= 1 */
+    uint64_t stripe_min;
+    unsigned lanes;
+    bool paced;     /**< bulk is handed to lanes as they drain */
+    bool covered;   /**< a part of a put with signal: nobody polls on its bytes */
+    bool fenced;    /**< strict mode, and behind a fence that something stood before */
+    bool tail;      /**< the option */
+    bool unordered; /**< QPs may place writes out of order */
+    enum plan_overlap_answer overlap;
+    unsigned overlap_lane; /**< FOLLOW: that one */
+    unsigned faults;       /**< enum plan_fault, or-ed */
+};
+
+struct plan_put {
+    enum plan_class klass;
+    unsigned lane; /**< that all of it must take; PLAN_MAX_LANES: any */
+    bool gate;     /**< it starts when all before it is visible */
+    bool strict;   /**< strict key */
+    uint32_t tail; /**< last bytes that are a word op of their own; 0: none */
+};
+
+/** The class of a put by its length. */
+enum plan_class plan_stripe_class(uint64_t len, uint64_t stripe_min);
+
+/** What a put is. Word ops have a class and nothing else. */
+void plan_put(const struct plan_put_in *in, struct plan_put *out);
 
 #endif

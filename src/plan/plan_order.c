@@ -1,26 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan_order.c - when a word op may be posted: after everything it must follow is visible at the target.
+ * plan_order.c - when an op that must follow others may be posted: after what it follows is visible at the target.
  * May not post or wait; it answers. docs/ordering.md argues why the answer is right.
- * Called by src/api/api_order.c, at issue and again whenever a count has moved.
+ * Called by src/api/api_order.c and api_bulk.c, at issue and again whenever a count has moved.
  */
 #include "plan.h"
 
-void plan_order_mark(const struct plan_counts *counts, unsigned lanes, unsigned home, struct plan_wait *out)
+/* In drain, the old method, an acknowledgement counts as visible; so it does where the rule is switched off. */
+static const uint64_t *plan_order_visible(const struct plan_order_in *in)
 {
-    for (unsigned k = 0; k < lanes; k++)
-        out->count[k] = k == home ? 0 : counts->posted[k];
+    return in->drain || (in->faults & PLAN_FAULT_FLUSH) ? in->counts->acked : in->counts->flushed;
+}
+
+/* Whether an op of this kind must know that earlier writes on its own lane are visible. */
+static bool plan_order_own(const struct plan_order_in *in, enum plan_word word)
+{
+    switch (word) {
+    case PLAN_WORD_WRITE: /* stays behind by its strict key, unless the QP places out of order */
+        return in->unordered && !(in->faults & PLAN_FAULT_OWN_FLUSH);
+    case PLAN_WORD_ATOMIC: /* stays behind by itself */
+        return false;
+    case PLAN_WORD_MESSAGE: /* the target's CPU acts on it, through another QP */
+    case PLAN_WORD_GATE:    /* goes on any lane, with the relaxed key */
+        break;
+    }
+    return true;
+}
+
+void plan_order_mark(const struct plan_order_in *in, enum plan_word word, struct plan_wait *out)
+{
+    bool own = plan_order_own(in, word);
+    bool others = word == PLAN_WORD_GATE || !(in->faults & PLAN_FAULT_DEFER);
+    for (unsigned k = 0; k < in->lanes; k++)
+        out->count[k] = (k == in->lane ? own : others) ? in->counts->posted[k] : 0;
+    /* Messages of one peer are carried out in order, so they need not wait for each other. */
+    out->count[PLAN_MESSAGE] = word == PLAN_WORD_MESSAGE || !others ? 0 : in->counts->posted[PLAN_MESSAGE];
 }
 
 enum plan_order plan_order(const struct plan_order_in *in, const struct plan_wait *wait)
 {
-    enum plan_order answer = PLAN_ORDER_NOW;
-    if (in->dead >> in->home & 1)
+    const uint64_t *visible = plan_order_visible(in);
+    enum plan_order answer = visible[PLAN_MESSAGE] >= wait->count[PLAN_MESSAGE] ? PLAN_ORDER_NOW : PLAN_ORDER_WAIT;
+    if (in->lane < in->lanes && (in->dead >> in->lane & 1))
         return PLAN_ORDER_NEVER;
-    if (in->faults & PLAN_FAULT_DEFER)
-        return PLAN_ORDER_NOW;
     for (unsigned k = 0; k < in->lanes; k++) {
-        if (in->counts->visible[k] >= wait->count[k])
+        if (visible[k] >= wait->count[k])
             continue;
         /* A dead lane's count will not move again: waiting for it would be waiting for ever. */
         if (in->dead >> k & 1)
@@ -28,4 +52,14 @@ enum plan_order plan_order(const struct plan_order_in *in, const struct plan_wai
         answer = PLAN_ORDER_WAIT;
     }
     return answer;
+}
+
+uint32_t plan_order_flush(const struct plan_order_in *in, const struct plan_wait *wait)
+{
+    uint32_t lanes = 0;
+    if (in->drain || (in->faults & PLAN_FAULT_FLUSH))
+        return 0;
+    for (unsigned k = 0; k < in->lanes; k++)
+        lanes |= (uint32_t)(in->counts->flushed[k] < wait->count[k] && !(in->dead >> k & 1)) << k;
+    return lanes;
 }

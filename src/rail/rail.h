@@ -29,6 +29,7 @@ struct rail_config {
     uint8_t sl, traffic_class;
     uint8_t timeout, retry, rnr_retry, min_rnr_timer;
     uint32_t mtu_max; /**< bytes; 0: no limit of ours */
+    uint8_t plane;    /**< of the fabric, as peers are told; RAIL_WIRE_NO_PLANE: unknown */
 };
 
 struct rail {
@@ -39,11 +40,20 @@ struct rail {
     char name[VERBS_NAME_SIZE]; /**< "mlx5_0:1" */
     uint8_t port;
     uint8_t gid_index;
-    uint32_t max_msg;              /**< largest message that the port sends, bytes */
+    uint32_t max_msg; /**< largest message that the port sends, bytes */
+    void *flush_line; /**< what peers' flushes read; registered as long as the rail is open */
+    struct verbs_mr *flush_mr;
     struct rail_wire_rail address; /**< as peers are told */
 };
 
-enum rail_kind { RAIL_KIND_WRITE, RAIL_KIND_READ, RAIL_KIND_FETCH_ADD, RAIL_KIND_MAIL };
+enum rail_kind {
+    RAIL_KIND_WRITE,
+    RAIL_KIND_READ,  /**< a get */
+    RAIL_KIND_FLUSH, /**< a READ of 8 bytes of the peer's flush line into the lane's cell */
+    RAIL_KIND_FETCH_ADD,
+    RAIL_KIND_COMPARE_SWAP,
+    RAIL_KIND_MAIL
+};
 
 /** Which slots of the send queue a request may use. */
 enum rail_class {
@@ -52,19 +62,23 @@ enum rail_class {
     RAIL_CLASS_MAIL  /**< the slots kept for the mailbox too */
 };
 
-/** One posted request, from post to completion. Failover will read it: what it was, where its PSNs lie, and what may be
- *  repeated. */
+/** One request, from rail_lane_queue() to its end. Failover will read it: what it was, where its PSNs lie, and what may be
+ *  repeated. One cache line; what it has in common with a rail_request lies as there, and is copied as a block. */
 struct rail_record {
-    uint64_t cookie; /**< api's */
-    uint64_t remote_addr;
-    uint64_t local_addr; /**< as the lkey names it */
+    _Alignas(64) uint64_t cookie; /**< api's */
+    uint64_t local_addr;          /**< as the lkey names it; the lane's cell for an immediate, a flush and an atomic */
     uint32_t len;
-    uint32_t first_psn;
-    uint32_t psns; /**< PSNs consumed; the next record begins behind them */
+    uint32_t lkey;
+    uint64_t remote_addr;
+    uint32_t rkey;
     uint32_t epoch;
-    uint16_t mtu;
-    uint8_t kind;  /**< enum rail_kind */
-    uint8_t klass; /**< enum rail_class */
+    uint8_t kind;       /**< enum rail_kind */
+    uint8_t klass;      /**< enum rail_class */
+    bool immediate;     /**< what was written is in the cell */
+    uint32_t first_psn; /**< it has rail_psn_count() of them */
+    uint32_t mtu;
+    bool unsignalled; /**< ends well with the next signalled one, without a completion of its own */
+    uint8_t run;      /**< unsignalled records directly before it */
 };
 
 /** A rail's completion queue for one channel. */
@@ -72,13 +86,22 @@ struct rail_queue {
     struct rail *rail;
     struct verbs_cq *cq;
     struct verbs_mr *mr; /**< over memory */
-    uint8_t *memory;     /**< a scratch line, then each lane's mailbox buffers */
+    uint8_t *memory;     /**< each lane's mailbox buffers and cells */
+    uint32_t lane_bytes; /**< of memory, for each lane */
+    uint32_t ring;       /**< records and cells of each lane, a power of two above sq_depth */
     struct rail_lane **lanes;
     uint32_t lane_count;
     uint32_t lane_max;
-    uint64_t taken;    /**< completions taken so far, those that gave no event included */
-    int broken;        /**< 0, or why its completions cannot be had or believed any more */
-    uint32_t given_up; /**< then: lanes that have been stopped and have handed back every record */
+    uint64_t taken;            /**< completions taken so far, those that gave no event included */
+    int broken;                /**< 0, or why its completions cannot be had or believed any more */
+    uint32_t given_up;         /**< then: lanes that have been stopped and have handed back every record */
+    uint32_t refused;          /**< records on stopped lanes that were never posted and have not come back yet */
+    uint32_t next, count;      /**< completions of [next, count) have been taken and not looked at */
+    struct rail_lane *ending;  /**< lane whose records up to ending_to are coming back, ended well; NULL: none */
+    struct rail_lane *failing; /**< the same of a bad completion */
+    uint32_t ending_to;        /**< number of the last of them */
+    struct verbs_completion completion[VERBS_POLL_MAX];
+    struct rail_mail_msg mail; /**< of the last event */
 };
 
 enum rail_lane_state {
@@ -87,25 +110,41 @@ enum rail_lane_state {
     RAIL_LANE_DEAD /**< failed; what was queued comes back flushed */
 };
 
+#define RAIL_LIST_MAX VERBS_LIST_MAX /**< requests built before rail_lane_queue() rings by itself */
+
+/** What each request touches comes first. */
 struct rail_lane {
     struct rail_queue *queue;
-    void *owner;    /**< api's peer */
-    uint32_t index; /**< api's: number of the lane at its peer */
-    uint32_t place; /**< in queue->lanes; part of each request's id */
+    void *owner;              /**< api's peer */
+    struct rail_record *ring; /**< a record for each slot */
+    struct verbs_send *list;  /**< what is built, RAIL_LIST_MAX places */
+    uint64_t id;              /**< what each request's id begins with: the place */
+    uint64_t backlog;         /**< bytes outstanding, those of gets left out */
+    uint64_t get_bytes;       /**< bytes of gets outstanding */
+    uint64_t bytes_max;       /**< of both together: whatever their number, they have fewer than RAIL_PSN_WINDOW PSNs */
     enum rail_lane_state state;
-    struct verbs_qp *qp;
-    uint32_t mtu;
-    uint32_t start_psn, next_psn;
-    uint32_t depth;      /**< slots of the send queue */
-    uint32_t mask;       /**< of the ring: the power of two above depth, less one */
+    uint32_t index;      /**< api's: number of the lane at its peer */
     uint32_t head, tail; /**< free-running: records of [tail, head) are outstanding */
-    uint64_t backlog;    /**< bytes of them */
-    uint32_t psns;       /**< PSNs of them */
-    struct rail_record *ring;
+    uint32_t posted;     /**< those of [posted, head) are built and not posted yet; on a stopped lane: refused */
+    uint32_t mask;       /**< of ring and cells: their number less one; it is more than depth */
+    uint32_t next_psn;   /**< then mtu, as in a record */
+    uint32_t mtu;
+    uint32_t list_max;  /**< RAIL_LIST_MAX; 0 on a stopped lane */
+    uint32_t limit[3];  /**< by enum rail_class: slots that requests of that class may see in use, their own too */
+    uint32_t reads;     /**< gets, flushes and atomics outstanding: they share max_rd_atomic */
+    uint32_t rd_atomic; /**< of them that the QP has in flight; more would hold up all that is behind them */
+    uint32_t lkey;      /**< of cells and mailbox */
+    struct verbs_qp *qp;
+    uint64_t *cells;     /**< one for each slot: source of an immediate, landing place of a flush or an old value */
+    uint64_t flush_addr; /**< of the peer's flush line */
+    uint32_t flush_rkey;
+    uint32_t place; /**< in queue->lanes */
+    uint32_t depth; /**< slots of the send queue */
+    uint32_t start_psn;
+    int refusal; /**< on a stopped lane: why [posted, head) were not posted */
     struct rail_mail mail;
     uint32_t mail_busy; /**< mailbox sends outstanding */
     uint32_t mail_next; /**< send buffer to use next */
-    uint32_t limit[3];  /**< by enum rail_class: slots that requests of that class may see in use, their own included */
 };
 
 /* ---- rail_open.c ------------------------------------------------------------------------------------------------- */
@@ -141,65 +180,91 @@ struct rail_wire_end rail_lane_end(const struct rail_lane *lane);
 int rail_lane_connect(struct rail_lane *lane, const struct rail_wire_rail *remote, struct rail_wire_end end,
                       uint32_t mtu) ATTR_CHECK_RESULT;
 
-/** Takes a lane out of service: its QP to ERR, what is queued comes back flushed. Any state; again does nothing. */
+/** Takes a lane out of service: its QP to ERR. What was posted comes back flushed, what was built and not rung comes back
+ *  with -ECANCELED behind it. Any state; again does nothing. */
 void rail_lane_stop(struct rail_lane *lane);
 
 /* ---- rail_lane.c ------------------------------------------------------------------------------------------------- */
 
 /** One request to be posted. */
 struct rail_request {
-    enum rail_kind kind; /**< not MAIL */
-    enum rail_class klass;
-    uint32_t epoch;
-    uint32_t len; /**< at most 2^30 and the rail's max_msg; 8 for an atomic */
     uint64_t cookie;
-    uint64_t local_addr; /**< an atomic's goes to the queue's scratch: its old value is of no use yet */
-    uint64_t remote_addr;
+    uint64_t local_addr; /**< of a WRITE that is not immediate, and of a READ */
+    uint32_t len;        /**< at most 2^30 and the rail's max_msg; of an atomic 8; a flush needs none */
     uint32_t lkey;
+    uint64_t remote_addr; /**< not of a FLUSH, nor its rkey */
     uint32_t rkey;
-    uint64_t operand;
+    uint32_t epoch;
+    uint8_t kind;     /**< enum rail_kind, not MAIL */
+    uint8_t klass;    /**< enum rail_class */
+    bool immediate;   /**< a WRITE of the first len (<= 8) bytes of operand, copied */
+    uint64_t operand; /**< to add; to compare with; or what an immediate writes */
+    uint64_t swap;    /**< of a COMPARE_SWAP */
 };
 
-/** PSNs that a request consumes: request packets, but response packets for a READ (IBA spec vol. 1, 9.7); at
- *  least 1. Pure. */
-uint32_t rail_psn_count(enum rail_kind kind, uint32_t len, uint32_t mtu);
+/** PSNs that a request of so many bytes consumes: request packets, but response packets for a READ (IBA spec vol. 1, 9.7);
+ *  at least 1. Pure. */
+uint32_t rail_psn_count(uint32_t len, uint32_t mtu);
 
-/** Whether a request of this class, kind and length could be posted now: slot and PSNs. Dead lanes have no room. */
+/** Whether a request of this class, kind and length could be queued now: slot, PSNs, and for gets, flushes and atomics
+ *  max_rd_atomic, of which gets leave 2 to the others. Dead lanes have no room. */
 bool rail_lane_room(const struct rail_lane *lane, enum rail_class klass, enum rail_kind kind, uint32_t len);
 
-/** Posts a request for which there is room. 0; -EAGAIN without room; -ENOTCONN on a lane that is not up; or what the
- *  verbs call said: then nothing was posted and the lane is stopped; the caller logs, since it knows the peer. */
-int rail_lane_post(struct rail_lane *lane, const struct rail_request *request) ATTR_CHECK_RESULT;
+/**
+ * Builds a request for which there is room: it takes its slot, its record and its PSNs. It is posted by rail_lane_ring(),
+ * or here once RAIL_LIST_MAX are built. On a lane that has died since the caller asked
+ * for room it comes back as refused.
+ */
+void rail_lane_queue(struct rail_lane *lane, const struct rail_request *request);
 
-/** Sends what the mailbox has due, as far as credits and slots allow. Their number, or as rail_lane_post(). */
-int rail_lane_pump_mail(struct rail_lane *lane);
+/**
+ * Posts what is built, as one list; nothing where nothing is. A refusal (logged) stops the lane: what was posted of the list
+ * ends as on any stopped lane, and what was refused comes back from rail_next() behind it as RAIL_EVENT_DONE with the
+ * refusal's error, which is never -EAGAIN.
+ */
+void rail_lane_ring(struct rail_lane *lane);
+
+/** Posts an ATOMIC or ATOMIC_REPLY (its own fields filled in, the rest not) through the mailbox. 0; -EAGAIN without
+ *  credit or slot; -ENOTCONN on a lane that is not up. Rings. */
+int rail_lane_send_mail(struct rail_lane *lane, const struct rail_mail_msg *msg) ATTR_CHECK_RESULT;
+
+/** Sends what else the mailbox has due, as far as credits and slots allow. Their number. Rings. */
+unsigned rail_lane_pump_mail(struct rail_lane *lane);
 
 /* ---- rail_poll.c ------------------------------------------------------------------------------------------------- */
 
 enum rail_event_kind {
-    RAIL_EVENT_DONE,  /**< a request ended: record, error */
-    RAIL_EVENT_MAIL,  /**< a message arrived: mail, error (-EPROTONOSUPPORT: of another version; -EPROTO: malformed) */
+    RAIL_EVENT_DONE,  /**< a request ended: record, error, value; a mailbox message only where it failed */
+    RAIL_EVENT_MAIL,  /**< a message arrived: mail, error (-EPROTONOSUPPORT: of another version) */
     RAIL_EVENT_BROKEN /**< the lane's mailbox or its queue failed: error; the lane should be stopped */
 };
 
 struct rail_event {
     enum rail_event_kind kind;
-    int error;          /**< 0 or a negative errno; -ECANCELED: flushed */
-    const char *status; /**< name of a bad completion's status, else NULL */
-    uint32_t vendor_error;
+    int error; /**< 0 or a negative errno; -ECANCELED: flushed */
     struct rail_lane *lane;
-    struct rail_record record;
-    struct rail_mail_msg mail;
+    const struct rail_record *record; /**< DONE: in the lane's ring */
+    uint64_t value; /**< DONE of an atomic: the old value; of a flush: what was read; where error is 0 */
+    const struct rail_mail_msg *mail; /**< MAIL: in the queue */
+    const char *status;               /**< where error is not 0: name of a bad completion's status, or NULL */
+    uint32_t vendor_error;            /**< where error is not 0 */
 };
 
-#define RAIL_POLL_MAX VERBS_POLL_MAX
+/**
+ * Takes completions of a queue, to be looked at with rail_next(); does nothing while some of the last ones have not been.
+ * Their number; queue->taken counts them too. A queue that cannot be polled is given up (logged): its lanes are stopped and
+ * end in a RAIL_EVENT_BROKEN, each record still outstanding in a RAIL_EVENT_DONE, all with that error.
+ */
+unsigned rail_poll(struct rail_queue *queue);
 
 /**
- * Takes up to RAIL_POLL_MAX completions of a queue as events, each record once, in posting order on its lane. Returns
- * their number; queue->taken tells whether completions were taken that gave none. A queue that cannot be polled, or whose
- * completions fit no request (-EPROTO), is given up (logged): its lanes are stopped and end in a RAIL_EVENT_BROKEN, each
- * record still outstanding in a RAIL_EVENT_DONE, all with that error.
+ * The next event of what was taken, or of what was refused or given up since, which needs no completion: so it is called
+ * until false behind each rail_poll(), whatever that returned. Each record comes back once, in posting order on its lane.
+ * One good completion ends the unsignalled records before it too, each an event of its own. Of a record that ended badly
+ * without a completion of its own it is not known whether it was executed: -ECANCELED. A queue whose completions fit no
+ * request (-EPROTO) is given up as by rail_poll(). The fields that out's kind and error do not name are not written.
+ * record and mail are valid until the next rail_next() on the queue, also while the caller queues and rings.
  */
-unsigned rail_poll(struct rail_queue *queue, struct rail_event out[RAIL_POLL_MAX]);
+bool rail_next(struct rail_queue *queue, struct rail_event *out);
 
 #endif

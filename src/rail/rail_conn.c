@@ -34,13 +34,24 @@ static struct verbs_path rail_local_path(const struct rail *rail)
     };
 }
 
+/* Zeroed memory of whole cache lines, or NULL. */
+static void *rail_lines(size_t bytes)
+{
+    void *memory;
+    if (posix_memalign(&memory, 64, bytes))
+        return NULL;
+    memset(memory, 0, bytes);
+    return memory;
+}
+
 static int rail_lane_make(struct rail_lane *lane)
 {
     const struct rail *rail = lane->queue->rail;
     struct verbs_qp_size size = {.send_wr = lane->depth, .recv_wr = RAIL_MAIL_DEPTH};
     struct verbs_path path = rail_local_path(rail);
-    lane->ring = calloc((size_t)lane->mask + 1, sizeof(*lane->ring));
-    if (!lane->ring)
+    lane->ring = rail_lines(((size_t)lane->mask + 1) * sizeof(*lane->ring));
+    lane->list = rail_lines(RAIL_LIST_MAX * sizeof(*lane->list));
+    if (!lane->ring || !lane->list)
         return -ENOMEM;
     int rc = verbs_qp_create(rail->dev, lane->queue->cq, &size, &lane->qp);
     if (!rc)
@@ -64,14 +75,18 @@ int rail_lane_open(struct rail_queue *queue, uint32_t start_psn, struct rail_lan
     *lane = (struct rail_lane){
         .queue = queue,
         .place = queue->lane_count,
+        .id = (uint64_t)queue->lane_count << RAIL_ID_PLACE,
         .start_psn = start_psn & RAIL_PSN_MASK,
         .next_psn = start_psn & RAIL_PSN_MASK,
         .depth = depth,
-        .mask = round_up_pow2(depth) - 1,
+        .mask = queue->ring - 1,
+        .list_max = RAIL_LIST_MAX,
+        .lkey = verbs_mr_lkey(queue->mr),
         .limit = {[RAIL_CLASS_BULK] = depth - RAIL_MAIL_SLOTS - rail_word_slots(depth),
                   [RAIL_CLASS_WORD] = depth - RAIL_MAIL_SLOTS,
                   [RAIL_CLASS_MAIL] = depth},
     };
+    lane->cells = (uint64_t *)(void *)(rail_mail_recv_buffer(lane, 0) + RAIL_LANE_MAIL_BYTES);
     queue->lanes[queue->lane_count++] = lane;
     int rc = rail_lane_make(lane);
     if (rc) {
@@ -94,6 +109,7 @@ void rail_lane_free(struct rail_lane *lane)
         queue->lane_count--;
     verbs_qp_destroy(lane->qp);
     free(lane->ring);
+    free(lane->list);
     free(lane);
 }
 
@@ -120,6 +136,11 @@ int rail_lane_connect(struct rail_lane *lane, const struct rail_wire_rail *remot
     if (rc)
         return rc;
     lane->mtu = mtu;
+    /* Each request has at most one PSN more than its bytes fill. */
+    lane->bytes_max = (uint64_t)mtu * (RAIL_PSN_WINDOW - lane->depth - 1);
+    lane->rd_atomic = path.requester_rd_atomic;
+    lane->flush_addr = remote->flush_addr;
+    lane->flush_rkey = remote->flush_rkey;
     lane->state = RAIL_LANE_UP;
     return 0;
 }
@@ -129,6 +150,10 @@ void rail_lane_stop(struct rail_lane *lane)
     if (lane->state == RAIL_LANE_DEAD)
         return;
     lane->state = RAIL_LANE_DEAD;
+    lane->list_max = 0;
+    lane->queue->refused += lane->head - lane->posted;
+    if (!lane->refusal)
+        lane->refusal = -ECANCELED;
     int rc = verbs_qp_to_err(lane->qp);
     if (rc)
         log_write(lane->queue->rail->log, LOG_LEVEL_WARN, "port %s QP 0x%x: cannot be stopped: %s",

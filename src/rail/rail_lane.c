@@ -1,128 +1,287 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rail_lane.c - PATH 3: takes a slot, writes the record, posts the request; sends the mailbox's messages.
+ * rail_lane.c - PATH 3: takes a slot, writes the record, builds the request; posts what is built as one list.
  * May not decide which lane or when. Called by src/api (api_put.c, api_order.c); next: src/verbs/verbs_io.c
  */
 #include "rail_priv.h"
 
 #include <errno.h>
+#include <string.h>
 
-uint32_t rail_psn_count(enum rail_kind kind, uint32_t len, uint32_t mtu)
+/* Writes end without a completion of their own until so many bytes would: then the books wait no longer than that. */
+#define RAIL_SILENT_BYTES 32768u
+
+/* Of max_rd_atomic, what gets leave: a flush and an atomic never wait for a get. */
+#define RAIL_RD_ATOMIC_KEPT 2u
+
+/* Whether a field lies in a request where it lies in a record, so that both are copied as one block. */
+#define RAIL_SAME(field) (offsetof(struct rail_request, field) == offsetof(struct rail_record, field))
+_Static_assert(RAIL_SAME(cookie) && RAIL_SAME(local_addr) && RAIL_SAME(len) && RAIL_SAME(lkey), "copied as a block");
+_Static_assert(RAIL_SAME(remote_addr) && RAIL_SAME(rkey) && RAIL_SAME(epoch), "copied as a block");
+_Static_assert(RAIL_SAME(kind) && RAIL_SAME(klass) && RAIL_SAME(immediate), "copied as a block");
+#define RAIL_SAME_BYTES offsetof(struct rail_record, first_psn)
+_Static_assert(sizeof(struct rail_record) == 64 && RAIL_SAME_BYTES == 44, "one cache line, a block of a round size");
+
+#define RAIL_SAME_SEND(field)                                                                                          \
+    (offsetof(struct verbs_send, field) - offsetof(struct verbs_send, local_addr) ==                                   \
+     offsetof(struct rail_request, field) - offsetof(struct rail_request, local_addr))
+_Static_assert(RAIL_SAME_SEND(len) && RAIL_SAME_SEND(lkey) && RAIL_SAME_SEND(remote_addr) && RAIL_SAME_SEND(rkey),
+               "copied as a block");
+_Static_assert(offsetof(struct rail_record, mtu) == offsetof(struct rail_record, first_psn) + 4, "copied as a block");
+_Static_assert(offsetof(struct rail_lane, mtu) == offsetof(struct rail_lane, next_psn) + 4, "copied as a block");
+
+uint32_t rail_psn_count(uint32_t len, uint32_t mtu)
 {
-    if (kind == RAIL_KIND_FETCH_ADD || len == 0)
-        return 1;
-    return ((len - 1) >> __builtin_ctz(mtu)) + 1; /* an MTU is a power of two; a division here would be felt */
+    /* An MTU is a power of two; a division here would be felt. */
+    return ((len - (len != 0)) >> __builtin_ctz(mtu)) + 1;
+}
+
+/* Where max_rd_atomic is so small that nothing can be kept, gets still go, one at a time. */
+static bool rail_read_room(const struct rail_lane *lane, enum rail_kind kind)
+{
+    if (kind != RAIL_KIND_READ)
+        return lane->reads < lane->rd_atomic;
+    return lane->reads == 0 || lane->reads + RAIL_RD_ATOMIC_KEPT < lane->rd_atomic;
 }
 
 bool rail_lane_room(const struct rail_lane *lane, enum rail_class klass, enum rail_kind kind, uint32_t len)
 {
     if (lane->state != RAIL_LANE_UP || lane->head - lane->tail >= lane->limit[klass])
         return false;
-    return lane->psns + rail_psn_count(kind, len, lane->mtu) < RAIL_PSN_WINDOW;
+    if (rail_kind_reads(kind) && !rail_read_room(lane, kind))
+        return false;
+    return lane->backlog + lane->get_bytes + len < lane->bytes_max;
 }
 
-static enum verbs_op rail_verbs_op(enum rail_kind kind)
+/* A request whose local end is the slot's cell. */
+static void rail_build_cell(struct rail_lane *lane, const struct rail_request *r, struct rail_record *record,
+                            struct verbs_send *send)
 {
-    static const enum verbs_op ops[] = {
+    uint64_t *cell = &lane->cells[record - lane->ring];
+    record->local_addr = send->local_addr = (uintptr_t)cell;
+    record->lkey = send->lkey = lane->lkey;
+    if (r->kind == RAIL_KIND_WRITE) {
+        *cell = r->operand;
+        return;
+    }
+    record->len = send->len = sizeof(*cell);
+    if (r->kind == RAIL_KIND_FLUSH) {
+        record->remote_addr = send->remote_addr = lane->flush_addr;
+        record->rkey = send->rkey = lane->flush_rkey;
+        return;
+    }
+    send->operand = r->operand;
+    send->swap = r->swap;
+}
+
+/* What is special about a request that is no plain WRITE. */
+static void rail_build_other(struct rail_lane *lane, const struct rail_request *r, struct rail_record *record,
+                             struct verbs_send *send)
+{
+    static const uint8_t ops[] = {
         [RAIL_KIND_WRITE] = VERBS_OP_WRITE,
         [RAIL_KIND_READ] = VERBS_OP_READ,
+        [RAIL_KIND_FLUSH] = VERBS_OP_READ,
         [RAIL_KIND_FETCH_ADD] = VERBS_OP_FETCH_ADD,
+        [RAIL_KIND_COMPARE_SWAP] = VERBS_OP_COMPARE_SWAP,
         [RAIL_KIND_MAIL] = VERBS_OP_SEND,
     };
-    return ops[kind];
+    send->op = ops[r->kind];
+    if (r->kind != RAIL_KIND_READ && r->kind != RAIL_KIND_MAIL)
+        rail_build_cell(lane, r, record, send);
+    lane->reads += rail_kind_reads(r->kind);
+    *(r->kind == RAIL_KIND_READ ? &lane->get_bytes : &lane->backlog) += record->len;
 }
 
-/* Posts and records. The record is written before the post, since a completion may be there as soon as it returns. */
-static int rail_lane_submit(struct rail_lane *lane, const struct rail_request *r)
+/* Fills the record of the next number, and its request in the list, as if it were a plain WRITE. */
+static inline struct rail_record *rail_build(struct rail_lane *lane, const struct rail_request *request,
+                                             struct verbs_send *send)
 {
     struct rail_record *record = &lane->ring[lane->head & lane->mask];
-    struct verbs_send send = {
-        .id = (uint64_t)lane->place << RAIL_ID_PLACE | lane->head,
-        .op = rail_verbs_op(r->kind),
-        .len = r->len,
-        .local_addr = r->local_addr,
-        .lkey = r->lkey,
-        .remote_addr = r->remote_addr,
-        .rkey = r->rkey,
-        .operand = r->operand,
-    };
-    if (r->kind == RAIL_KIND_FETCH_ADD) {
-        send.local_addr = (uintptr_t)lane->queue->memory;
-        send.lkey = verbs_mr_lkey(lane->queue->mr);
-    }
-    *record = (struct rail_record){
-        .cookie = r->cookie,
-        .remote_addr = r->remote_addr,
-        .local_addr = send.local_addr,
-        .len = r->len,
-        .first_psn = lane->next_psn,
-        .psns = rail_psn_count(r->kind, r->len, lane->mtu),
-        .epoch = r->epoch,
-        .mtu = (uint16_t)lane->mtu,
-        .kind = (uint8_t)r->kind,
-        .klass = (uint8_t)r->klass,
-    };
-    lane->next_psn = (lane->next_psn + record->psns) & RAIL_PSN_MASK;
-    lane->backlog += r->len;
-    lane->psns += record->psns;
-    lane->head++;
-    int rc = verbs_post_send(lane->qp, &send);
-    if (!rc)
-        return 0;
-    lane->head--;
-    lane->backlog -= r->len;
-    lane->psns -= record->psns;
-    lane->next_psn = record->first_psn;
-    rail_lane_stop(lane);
-    /* The caller's -EAGAIN means "room comes by itself", which is not so here. */
-    return rc == -EAGAIN ? -EIO : rc;
+    memcpy(record, request, RAIL_SAME_BYTES);
+    memcpy(&record->first_psn, &lane->next_psn, 8);
+    record->unsignalled = false;
+    record->run = 0;
+    send->id = lane->id | lane->head;
+    memcpy(&send->local_addr, &request->local_addr, 32);
+    send->op = VERBS_OP_WRITE;
+    send->signal = VERBS_SIGNALLED;
+    return record;
 }
 
-int rail_lane_post(struct rail_lane *lane, const struct rail_request *request)
+/* A list is full, or the lane is no more: then a request goes on the books as refused, so that its end comes as every
+ * other's. */
+RAIL_APART static void rail_list_full(struct rail_lane *lane)
 {
-    if (lane->state != RAIL_LANE_UP)
-        return -ENOTCONN;
-    if (!rail_lane_room(lane, request->klass, request->kind, request->len))
-        return -EAGAIN;
-    return rail_lane_submit(lane, request);
+    if (lane->state == RAIL_LANE_UP) {
+        rail_lane_ring(lane);
+        return;
+    }
+    lane->queue->refused++;
+    lane->queue->given_up = min_u32(lane->queue->given_up, lane->place);
+}
+
+/* Takes the record of the next number on the books. */
+static inline void rail_enter(struct rail_lane *lane, uint32_t len)
+{
+    /* The short way round rail_psn_count()'s arithmetic is what most requests go. */
+    uint32_t psns = len <= lane->mtu ? 1 : rail_psn_count(len, lane->mtu);
+    lane->next_psn = (lane->next_psn + psns) & RAIL_PSN_MASK;
+    lane->head++;
+    if (lane->head - lane->posted >= lane->list_max)
+        rail_list_full(lane);
+}
+
+RAIL_APART static void rail_queue_other(struct rail_lane *lane, const struct rail_request *request)
+{
+    struct verbs_send *send = &lane->list[(lane->head - lane->posted) % RAIL_LIST_MAX];
+    struct rail_record *record = rail_build(lane, request, send);
+    rail_build_other(lane, request, record, send);
+    rail_enter(lane, record->len);
+}
+
+/* Both ways are short, since neither carries the registers of a call. */
+void rail_lane_queue(struct rail_lane *lane, const struct rail_request *request)
+{
+    if (request->kind != RAIL_KIND_WRITE || request->immediate) {
+        rail_queue_other(lane, request);
+        return;
+    }
+    rail_build(lane, request, &lane->list[(lane->head - lane->posted) % RAIL_LIST_MAX]);
+    lane->backlog += request->len;
+    rail_enter(lane, request->len);
+}
+
+/* Of a list, WRITEs need no completions of their own but the last and once in RAIL_SILENT_BYTES. */
+RAIL_APART static void rail_silence(struct rail_lane *lane, uint32_t count)
+{
+    uint32_t silent = 0;
+    uint8_t run = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct rail_record *record = &lane->ring[(lane->posted + i) & lane->mask];
+        silent += record->len;
+        record->run = run;
+        if (record->kind == RAIL_KIND_WRITE && silent < RAIL_SILENT_BYTES && i + 1 < count) {
+            record->unsignalled = true;
+            lane->list[i].signal = VERBS_UNSIGNALLED;
+            run++;
+        } else {
+            silent = run = 0;
+        }
+    }
+}
+
+/*
+ * Part of a list was refused, and what was posted of it may end in unsignalled requests: if these have been executed
+ * before the QP went to ERR, no completion will ever tell. A marker behind them is flushed after them (IBA spec vol. 1,
+ * 10.3.1: requests posted in ERR complete as flushed, in order). Where not even that can be posted they count as refused.
+ */
+static void rail_mark(struct rail_lane *lane)
+{
+    uint32_t last = lane->posted - 1;
+    const struct rail_record *record = &lane->ring[last & lane->mask];
+    unsigned taken;
+    if (lane->posted == lane->tail || !record->unsignalled)
+        return;
+    struct verbs_send marker = {
+        .id = RAIL_ID_MARKER | lane->id | last,
+        .op = VERBS_OP_WRITE,
+        .signal = VERBS_SIGNALLED,
+        .local_addr = (uintptr_t)lane->cells,
+        .lkey = lane->lkey,
+        .remote_addr = lane->flush_addr,
+        .rkey = lane->flush_rkey,
+    };
+    if (verbs_post_list(lane->qp, &marker, 1, &taken)) {
+        uint32_t unknown = record->run + 1u;
+        lane->posted -= unknown;
+        lane->queue->refused += unknown;
+    }
+}
+
+RAIL_APART static void rail_refused(struct rail_lane *lane, unsigned taken, int error)
+{
+    uint32_t count = lane->head - lane->posted;
+    log_write(lane->queue->rail->log, LOG_LEVEL_ERROR, "port %s QP 0x%x: %u of %u requests refused: %s",
+              lane->queue->rail->name, verbs_qp_number(lane->qp), count - taken, count, strerror(-error));
+    lane->posted += taken;
+    /* -EAGAIN would mean "room comes by itself", which is not so here. */
+    lane->refusal = error == -EAGAIN ? -EIO : error;
+    rail_lane_stop(lane);
+    rail_mark(lane);
+}
+
+void rail_lane_ring(struct rail_lane *lane)
+{
+    unsigned count = lane->head - lane->posted, taken = 0;
+    if (count == 0 || lane->state != RAIL_LANE_UP)
+        return;
+    if (count > 1)
+        rail_silence(lane, count);
+    int rc = verbs_post_list(lane->qp, lane->list, count, &taken);
+    if (rc)
+        rail_refused(lane, taken, rc);
+    else
+        lane->posted = lane->head;
 }
 
 int rail_lane_post_mail_recv(struct rail_lane *lane, uint32_t i)
 {
     struct verbs_recv recv = {
-        .id = RAIL_ID_RECV | (uint64_t)lane->place << RAIL_ID_PLACE | i,
+        .id = RAIL_ID_RECV | lane->id | i,
         .local_addr = (uintptr_t)rail_mail_recv_buffer(lane, i),
         .len = RAIL_MAIL_BYTES,
-        .lkey = verbs_mr_lkey(lane->queue->mr),
+        .lkey = lane->lkey,
     };
     return verbs_post_recv(lane->qp, &recv);
 }
 
-int rail_lane_pump_mail(struct rail_lane *lane)
+static bool rail_mail_room(const struct rail_lane *lane)
+{
+    return lane->mail_busy < RAIL_MAIL_SLOTS && rail_lane_room(lane, RAIL_CLASS_MAIL, RAIL_KIND_MAIL, RAIL_MAIL_BYTES);
+}
+
+/* At most RAIL_MAIL_SLOTS are out and they end in order, so the next buffer is free. */
+static void rail_mail_queue(struct rail_lane *lane, const struct rail_mail_msg *msg)
+{
+    uint8_t *buffer = rail_mail_send_buffer(lane, lane->mail_next);
+    struct rail_request request = {
+        .kind = RAIL_KIND_MAIL,
+        .klass = RAIL_CLASS_MAIL,
+        .len = RAIL_MAIL_BYTES,
+        .local_addr = (uintptr_t)buffer,
+        .lkey = lane->lkey,
+    };
+    rail_mail_format(msg, buffer);
+    lane->mail_next = (lane->mail_next + 1) % RAIL_MAIL_SLOTS;
+    lane->mail_busy++;
+    rail_lane_queue(lane, &request);
+}
+
+unsigned rail_lane_pump_mail(struct rail_lane *lane)
 {
     struct rail_mail_msg msg;
-    int sent = 0;
+    unsigned sent = 0;
+    for (; rail_mail_room(lane) && rail_mail_next(&lane->mail, &msg); sent++)
+        rail_mail_queue(lane, &msg);
+    if (sent > 0)
+        rail_lane_ring(lane);
+    return sent;
+}
+
+int rail_lane_send_mail(struct rail_lane *lane, const struct rail_mail_msg *msg)
+{
+    struct rail_mail_msg sent = *msg;
     if (lane->state != RAIL_LANE_UP)
         return -ENOTCONN;
-    while (lane->mail_busy < RAIL_MAIL_SLOTS &&
-           rail_lane_room(lane, RAIL_CLASS_MAIL, RAIL_KIND_MAIL, RAIL_MAIL_BYTES) &&
-           rail_mail_next(&lane->mail, &msg)) {
-        /* At most RAIL_MAIL_SLOTS are out and they end in order, so the next buffer is free. */
-        uint8_t *buffer = rail_mail_send_buffer(lane, lane->mail_next);
-        struct rail_request request = {
-            .kind = RAIL_KIND_MAIL,
-            .klass = RAIL_CLASS_MAIL,
-            .len = RAIL_MAIL_BYTES,
-            .local_addr = (uintptr_t)buffer,
-            .lkey = verbs_mr_lkey(lane->queue->mr),
-        };
-        rail_mail_format(&msg, buffer);
-        lane->mail_next = (lane->mail_next + 1) % RAIL_MAIL_SLOTS;
-        lane->mail_busy++;
-        int rc = rail_lane_submit(lane, &request);
-        if (rc)
-            return rc;
-        sent++;
-    }
-    return sent;
+    rail_lane_pump_mail(
+        lane); /* answers, refusals and credits first: a caller that sends all the time must not hold them up */
+    if (!rail_mail_room(lane))
+        return -EAGAIN;
+    int rc = rail_mail_send(&lane->mail, &sent);
+    if (rc)
+        return rc;
+    rail_mail_queue(lane, &sent);
+    rail_lane_ring(lane);
+    return 0;
 }

@@ -9,11 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define RAIL_GID_AUTO UINT32_MAX
+#define RAIL_GID_AUTO    UINT32_MAX
+#define RAIL_FLUSH_BYTES 64u /* of a flush line: a cache line */
 
 _Static_assert((int)RAIL_WIRE_LINK_IB == (int)VERBS_LINK_IB, "the wire's numbers are fixed");
 _Static_assert((int)RAIL_WIRE_LINK_ETHERNET == (int)VERBS_LINK_ETHERNET, "the wire's numbers are fixed");
+_Static_assert((int)RAIL_WIRE_PLACEMENT_SILENT == (int)VERBS_PLACEMENT_SILENT, "the wire's numbers are fixed");
+_Static_assert((int)RAIL_WIRE_PLACEMENT_ORDERED == (int)VERBS_PLACEMENT_ORDERED, "the wire's numbers are fixed");
+_Static_assert((int)RAIL_WIRE_PLACEMENT_UNORDERED == (int)VERBS_PLACEMENT_UNORDERED, "the wire's numbers are fixed");
 
 const char *rail_hint(int error)
 {
@@ -113,6 +118,28 @@ static int rail_read_limits(struct rail *rail)
     return 0;
 }
 
+/* Registered as long as the rail is open, so that a flush never meets a key that has gone; nobody may write it. Its address
+ * is one of its own: peers need not learn where this process keeps its memory. */
+static int rail_make_flush_line(struct rail *rail)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int rc = -posix_memalign(&rail->flush_line, page, RAIL_FLUSH_BYTES);
+    if (rc) {
+        rail->flush_line = NULL; /* not told by POSIX what it is then */
+    } else {
+        memset(rail->flush_line, 0, RAIL_FLUSH_BYTES);
+        rc = verbs_mr_reg(rail->dev, rail->flush_line, RAIL_FLUSH_BYTES, page, VERBS_ACCESS_READ, &rail->flush_mr);
+    }
+    if (rc) {
+        log_write(rail->log, LOG_LEVEL_ERROR, "port %s: cannot register its flush line: %s%s", rail->name,
+                  strerror(-rc), rail_hint(rc));
+        return rc;
+    }
+    rail->address.flush_addr = page;
+    rail->address.flush_rkey = verbs_mr_rkey(rail->flush_mr);
+    return 0;
+}
+
 int rail_open(struct verbs *v, const struct log *log, const char *dev, uint8_t port, const struct rail_config *config,
               struct rail **out)
 {
@@ -133,10 +160,14 @@ int rail_open(struct verbs *v, const struct log *log, const char *dev, uint8_t p
         rc = rail_read_limits(rail);
     if (!rc)
         rc = rail_read_port(rail);
+    if (!rc)
+        rc = rail_make_flush_line(rail);
     if (rc) {
         rail_close(rail);
         return rc;
     }
+    rail->address.plane = config->plane;
+    rail->address.placement = (uint8_t)verbs_dev_placement(rail->dev);
     *out = rail;
     return 0;
 }
@@ -145,20 +176,22 @@ void rail_close(struct rail *rail)
 {
     if (!rail)
         return;
+    verbs_mr_dereg(rail->flush_mr);
     verbs_dev_close(rail->dev);
+    free(rail->flush_line);
     free(rail);
 }
 
 static int rail_queue_make(struct rail_queue *queue, uint32_t lanes, uint32_t entries)
 {
-    size_t bytes = RAIL_SCRATCH_BYTES + (size_t)lanes * RAIL_LANE_MAIL_BYTES;
+    size_t bytes = (size_t)lanes * queue->lane_bytes;
     void *memory = NULL;
     queue->lanes = calloc(lanes, sizeof(*queue->lanes));
     if (!queue->lanes || posix_memalign(&memory, 4096, bytes))
         return -ENOMEM;
     queue->memory = memory;
     memset(memory, 0, bytes);
-    /* Peers reach it by SEND alone, so their keys need no rights to it. */
+    /* Peers reach it by SEND and by answers to READs and atomics, so their keys need no rights to it. */
     int rc = verbs_mr_reg(queue->rail->dev, memory, bytes, 0, VERBS_ACCESS_LOCAL, &queue->mr);
     return rc ? rc : verbs_cq_create(queue->rail->dev, entries, &queue->cq);
 }
@@ -166,6 +199,9 @@ static int rail_queue_make(struct rail_queue *queue, uint32_t lanes, uint32_t en
 int rail_queue_open(struct rail *rail, uint32_t lanes, struct rail_queue *out)
 {
     struct rail_queue queue = {.rail = rail, .lane_max = max_u32(lanes, 1)};
+    /* More than sq_depth, so that the record and cell of the last event are not taken again at once. */
+    queue.ring = round_up_pow2(rail->config.sq_depth + 1);
+    queue.lane_bytes = RAIL_LANE_MAIL_BYTES + queue.ring * (uint32_t)sizeof(uint64_t);
     uint64_t entries = (uint64_t)queue.lane_max * (rail->config.sq_depth + RAIL_MAIL_DEPTH);
     if (entries > rail->limits.max_cqe) {
         log_write(rail->log, LOG_LEVEL_ERROR,

@@ -5,24 +5,34 @@
 
 #include "rail.h"
 
-/* A request's id: bit 63 says receive; then the lane's place; then the record's number, or the receive buffer's. */
-#define RAIL_ID_RECV  (UINT64_C(1) << 63)
-#define RAIL_ID_PLACE 32
+/* Apart from the hot path, whose functions would carry its registers. */
+#define RAIL_APART __attribute__((noinline))
 
-/* A queue's memory: one scratch line for the old values of atomics, then for each lane its receive and send buffers. */
-#define RAIL_SCRATCH_BYTES   64u
+/* A request's id: bit 63 says receive, bit 62 marker; then the lane's place; then the record's number, or the receive
+ * buffer's. A marker carries the number of the record that it was posted behind. */
+#define RAIL_ID_RECV   (UINT64_C(1) << 63)
+#define RAIL_ID_MARKER (UINT64_C(1) << 62)
+#define RAIL_ID_PLACE  32
+
+/* A queue's memory, for each lane: its receive and send buffers, then its cells. */
 #define RAIL_LANE_MAIL_BYTES ((RAIL_MAIL_DEPTH + RAIL_MAIL_SLOTS) * RAIL_MAIL_BYTES)
 
 /** The i-th receive buffer of a lane. */
 static inline uint8_t *rail_mail_recv_buffer(const struct rail_lane *lane, uint32_t i)
 {
-    return lane->queue->memory + RAIL_SCRATCH_BYTES + (size_t)lane->place * RAIL_LANE_MAIL_BYTES + i * RAIL_MAIL_BYTES;
+    return lane->queue->memory + (size_t)lane->place * lane->queue->lane_bytes + (size_t)i * RAIL_MAIL_BYTES;
 }
 
 /** The i-th send buffer of a lane. */
 static inline uint8_t *rail_mail_send_buffer(const struct rail_lane *lane, uint32_t i)
 {
     return rail_mail_recv_buffer(lane, RAIL_MAIL_DEPTH + i);
+}
+
+/** Whether requests of a kind count against max_rd_atomic. */
+static inline bool rail_kind_reads(enum rail_kind kind)
+{
+    return kind != RAIL_KIND_WRITE && kind != RAIL_KIND_MAIL;
 }
 
 /** Posts the i-th receive buffer. 0 or a negative errno. */

@@ -148,7 +148,6 @@ void rail_wire_pack_rails(const struct rail_wire_rails *in, uint8_t out[RAIL_WIR
 {
     wire_put_head(out, WIRE_KIND_RAILS, &in->head);
     out[33] = (uint8_t)in->count;
-    out[34] = (uint8_t)in->home;
     for (unsigned i = 0; i < in->count; i++) {
         uint8_t *at = out + WIRE_BODY_AT + i * WIRE_RAIL_BYTES;
         memcpy(at, in->rail[i].gid, sizeof(in->rail[i].gid));
@@ -157,6 +156,10 @@ void rail_wire_pack_rails(const struct rail_wire_rails *in, uint8_t out[RAIL_WIR
         at[19] = in->rail[i].rd_atomic;
         wire_put32(at + 20, in->rail[i].mtu);
         wire_put64(at + 24, in->rail[i].rate_bits);
+        wire_put64(at + 32, in->rail[i].flush_addr);
+        wire_put32(at + 40, in->rail[i].flush_rkey);
+        at[44] = in->rail[i].plane;
+        at[45] = in->rail[i].placement;
     }
     wire_seal(out, RAIL_WIRE_BYTES);
 }
@@ -169,6 +172,10 @@ static int wire_get_rail(const uint8_t *at, struct rail_wire_rail *rail, char wh
     rail->rd_atomic = at[19];
     rail->mtu = wire_get32(at + 20);
     rail->rate_bits = wire_get64(at + 24);
+    rail->flush_addr = wire_get64(at + 32);
+    rail->flush_rkey = wire_get32(at + 40);
+    rail->plane = at[44];
+    rail->placement = at[45];
     if (rail->mtu < 256 || rail->mtu > 4096 || (rail->mtu & (rail->mtu - 1)))
         return wire_bad(why, "a rail's MTU", rail->mtu);
     if (rail->link != RAIL_WIRE_LINK_IB && rail->link != RAIL_WIRE_LINK_ETHERNET)
@@ -176,6 +183,8 @@ static int wire_get_rail(const uint8_t *at, struct rail_wire_rail *rail, char wh
     /* With none, a READ or an atomic would wait for ever. */
     if (rail->rd_atomic < 1 || rail->rd_atomic > 16)
         return wire_bad(why, "a rail's number of READs in flight", rail->rd_atomic);
+    if (rail->placement > RAIL_WIRE_PLACEMENT_UNORDERED)
+        return wire_bad(why, "a rail's placement", rail->placement);
     return 0;
 }
 
@@ -188,11 +197,8 @@ int rail_wire_unpack_rails(const void *bytes, size_t len, struct rail_wire_rails
         return rc;
     if (!rails.head.error) {
         rails.count = in[33];
-        rails.home = in[34];
         if (rails.count < 1 || rails.count > RAIL_WIRE_RAILS)
             return wire_bad(why, "the number of rails", rails.count);
-        if (rails.home >= rails.count)
-            return wire_bad(why, "the home rail", rails.home);
         for (unsigned i = 0; i < rails.count && !rc; i++)
             rc = wire_get_rail(in + WIRE_BODY_AT + i * WIRE_RAIL_BYTES, &rails.rail[i], why);
     }
@@ -205,6 +211,7 @@ void rail_wire_pack_lanes(const struct rail_wire_lanes *in, uint8_t out[RAIL_WIR
 {
     wire_put_head(out, WIRE_KIND_LANES, &in->head);
     out[33] = (uint8_t)in->count;
+    out[34] = (uint8_t)in->home;
     for (unsigned c = 0; c < in->head.channels; c++) {
         for (unsigned k = 0; k < in->count; k++) {
             uint8_t *at = out + WIRE_BODY_AT + (c * RAIL_WIRE_LANES + k) * 8;
@@ -223,8 +230,11 @@ int rail_wire_unpack_lanes(const void *bytes, size_t len, struct rail_wire_lanes
     if (rc)
         return rc;
     lanes.count = lanes.head.error ? 0 : in[33];
+    lanes.home = lanes.head.error ? 0 : in[34];
     if (lanes.count > RAIL_WIRE_LANES)
         return wire_bad(why, "the number of lanes", lanes.count);
+    if (lanes.home >= RAIL_WIRE_RAILS)
+        return wire_bad(why, "the home rail", lanes.home);
     for (unsigned c = 0; c < lanes.head.channels && !lanes.head.error; c++) {
         for (unsigned k = 0; k < lanes.count; k++) {
             const uint8_t *at = in + WIRE_BODY_AT + (c * RAIL_WIRE_LANES + k) * 8;
@@ -240,19 +250,20 @@ int rail_wire_unpack_lanes(const void *bytes, size_t len, struct rail_wire_lanes
     return 0;
 }
 
-void rail_wire_pack_status(const struct rail_wire_status *in, uint8_t out[RAIL_WIRE_BYTES])
+static void wire_pack_mask(const struct rail_wire_status *in, uint16_t kind, uint8_t out[RAIL_WIRE_BYTES])
 {
-    wire_put_head(out, WIRE_KIND_STATUS, &in->head);
+    wire_put_head(out, kind, &in->head);
     for (unsigned c = 0; c < in->head.channels; c++)
         wire_put16(out + WIRE_BODY_AT + 2 * c, in->up[c]);
     wire_seal(out, RAIL_WIRE_BYTES);
 }
 
-int rail_wire_unpack_status(const void *bytes, size_t len, struct rail_wire_status *out, char why[RAIL_WIRE_WHY])
+static int wire_unpack_mask(const void *bytes, size_t len, uint16_t kind, struct rail_wire_status *out,
+                            char why[RAIL_WIRE_WHY])
 {
     const uint8_t *in = bytes;
     struct rail_wire_status status = {0};
-    int rc = wire_get_head(in, len, WIRE_KIND_STATUS, &status.head, why);
+    int rc = wire_get_head(in, len, kind, &status.head, why);
     if (rc)
         return rc;
     for (unsigned c = 0; c < status.head.channels && !status.head.error; c++)
@@ -261,19 +272,24 @@ int rail_wire_unpack_status(const void *bytes, size_t len, struct rail_wire_stat
     return 0;
 }
 
-void rail_wire_pack_verdict(const struct rail_wire_head *in, uint8_t out[RAIL_WIRE_BYTES])
+void rail_wire_pack_status(const struct rail_wire_status *in, uint8_t out[RAIL_WIRE_BYTES])
 {
-    wire_put_head(out, WIRE_KIND_VERDICT, in);
-    wire_seal(out, RAIL_WIRE_BYTES);
+    wire_pack_mask(in, WIRE_KIND_STATUS, out);
 }
 
-int rail_wire_unpack_verdict(const void *bytes, size_t len, struct rail_wire_head *out, char why[RAIL_WIRE_WHY])
+int rail_wire_unpack_status(const void *bytes, size_t len, struct rail_wire_status *out, char why[RAIL_WIRE_WHY])
 {
-    struct rail_wire_head head;
-    int rc = wire_get_head(bytes, len, WIRE_KIND_VERDICT, &head, why);
-    if (!rc)
-        *out = head;
-    return rc;
+    return wire_unpack_mask(bytes, len, WIRE_KIND_STATUS, out, why);
+}
+
+void rail_wire_pack_verdict(const struct rail_wire_status *in, uint8_t out[RAIL_WIRE_BYTES])
+{
+    wire_pack_mask(in, WIRE_KIND_VERDICT, out);
+}
+
+int rail_wire_unpack_verdict(const void *bytes, size_t len, struct rail_wire_status *out, char why[RAIL_WIRE_WHY])
+{
+    return wire_unpack_mask(bytes, len, WIRE_KIND_VERDICT, out, why);
 }
 
 void rail_wire_pack_key(const struct rail_wire_key *in, uint8_t out[RAIL_WIRE_KEY_BYTES])

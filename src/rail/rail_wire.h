@@ -4,14 +4,15 @@
  * blobs and remote keys. Little-endian, versioned, with a checksum over the whole; read with bounds checks, and no
  * count in them is trusted.
  *
- *   blob, RAIL_WIRE_BYTES      since version 1
+ *   blob, RAIL_WIRE_BYTES      since version 2
  *     0 u32 magic  4 u16 version  6 u16 kind  8 u32 length (the whole)  12 u32 CRC-32 (this field as zero)
  *     16 i32 error: 0, or why the sender cannot take part; the rest is then not read  20 u32 pe  24 u64 cookie
- *     32 u8 channels  33 u8 count  34 u8 home  35 zero
- *     40 kind 1, rails:  count x 48:  gid[16] u16 lid u8 link u8 rd_atomic u32 mtu u64 rate
- *        kind 2, lanes:  channels x 16 x (u32 qpn u32 start PSN), count used of each 16
- *        kind 3, status: channels x u16, bit k: lane k is up
- *        kind 4, verdict: nothing
+ *     32 u8 channels  33 u8 count  34 u8 home (kind 2)  35 zero
+ *     40 kind 1, rails:   count x 48:  gid[16] u16 lid u8 link u8 rd_atomic u32 mtu u64 rate u64 flush address u32 flush
+ *                         rkey u8 plane u8 placement u16 zero
+ *        kind 2, lanes:   channels x 16 x (u32 qpn u32 start PSN), count used of each 16
+ *        kind 3, status:  channels x u16, bit k: lane k is up
+ *        kind 4, verdict: channels x u16, bit k: the probe of lane k came back
  *   key, RAIL_WIRE_KEY_BYTES   since version 1
  *     0 u32 magic  4 u16 version  6 u16 rails  8 u32 length  12 u32 CRC-32  16 u64 cookie of the owner's context
  *     24 u32 owner's pe, all ones while unknown  28 zero  32 u64 address  40 u64 bytes
@@ -22,7 +23,7 @@
 
 #include "common.h"
 
-#define RAIL_WIRE_VERSION   1
+#define RAIL_WIRE_VERSION   2
 #define RAIL_WIRE_BYTES     1072
 #define RAIL_WIRE_KEY_BYTES 512
 #define RAIL_WIRE_RAILS     16
@@ -35,6 +36,14 @@
 #define RAIL_WIRE_LINK_IB       1
 #define RAIL_WIRE_LINK_ETHERNET 2
 
+/** The plane of a rail that nobody has told. */
+#define RAIL_WIRE_NO_PLANE 0xff
+
+/** Whether a rail places packets out of order; the same as enum verbs_placement (rail_open.c checks it). */
+#define RAIL_WIRE_PLACEMENT_SILENT    0
+#define RAIL_WIRE_PLACEMENT_ORDERED   1
+#define RAIL_WIRE_PLACEMENT_UNORDERED 2
+
 /** One rail of the sender. */
 struct rail_wire_rail {
     uint8_t gid[16];
@@ -43,6 +52,10 @@ struct rail_wire_rail {
     uint8_t rd_atomic; /**< READs and atomics it answers at a time, 1..16 */
     uint32_t mtu;      /**< bytes */
     uint64_t rate_bits;
+    uint64_t flush_addr; /**< of its flush line: memory that peers may read, registered as long as the rail is open */
+    uint32_t flush_rkey;
+    uint8_t plane;     /**< or RAIL_WIRE_NO_PLANE */
+    uint8_t placement; /**< RAIL_WIRE_PLACEMENT_...: what its device says */
 };
 
 /** What all kinds begin with. */
@@ -56,7 +69,6 @@ struct rail_wire_head {
 struct rail_wire_rails {
     struct rail_wire_head head;
     unsigned count;
-    unsigned home; /**< rail through which atomics on the sender's memory go */
     struct rail_wire_rail rail[RAIL_WIRE_RAILS];
 };
 
@@ -69,9 +81,12 @@ struct rail_wire_end {
 struct rail_wire_lanes {
     struct rail_wire_head head;
     unsigned count;
+    unsigned home; /**< rail through which atomics on the sender's memory go; below RAIL_WIRE_RAILS, but its number of
+                        rails is told elsewhere */
     struct rail_wire_end end[RAIL_WIRE_CHANNELS][RAIL_WIRE_LANES];
 };
 
+/** Of rounds 3 and 4: bit k of each channel: lane k is up; its probe came back. */
 struct rail_wire_status {
     struct rail_wire_head head;
     uint16_t up[RAIL_WIRE_CHANNELS];
@@ -81,7 +96,7 @@ struct rail_wire_status {
 void rail_wire_pack_rails(const struct rail_wire_rails *in, uint8_t out[RAIL_WIRE_BYTES]);
 void rail_wire_pack_lanes(const struct rail_wire_lanes *in, uint8_t out[RAIL_WIRE_BYTES]);
 void rail_wire_pack_status(const struct rail_wire_status *in, uint8_t out[RAIL_WIRE_BYTES]);
-void rail_wire_pack_verdict(const struct rail_wire_head *in, uint8_t out[RAIL_WIRE_BYTES]);
+void rail_wire_pack_verdict(const struct rail_wire_status *in, uint8_t out[RAIL_WIRE_BYTES]);
 
 /*
  * Unpacking: 0, or -EPROTO with the reason in why (what was seen, what was expected). Where head.error is not 0, the
@@ -90,7 +105,7 @@ void rail_wire_pack_verdict(const struct rail_wire_head *in, uint8_t out[RAIL_WI
 int rail_wire_unpack_rails(const void *bytes, size_t len, struct rail_wire_rails *out, char why[RAIL_WIRE_WHY]);
 int rail_wire_unpack_lanes(const void *bytes, size_t len, struct rail_wire_lanes *out, char why[RAIL_WIRE_WHY]);
 int rail_wire_unpack_status(const void *bytes, size_t len, struct rail_wire_status *out, char why[RAIL_WIRE_WHY]);
-int rail_wire_unpack_verdict(const void *bytes, size_t len, struct rail_wire_head *out, char why[RAIL_WIRE_WHY]);
+int rail_wire_unpack_verdict(const void *bytes, size_t len, struct rail_wire_status *out, char why[RAIL_WIRE_WHY]);
 
 /** A remote key in full. */
 struct rail_wire_key {
@@ -103,6 +118,7 @@ struct rail_wire_key {
     uint32_t word_rkey[RAIL_WIRE_RAILS];
 };
 
+/** Packs a key. Cannot fail. */
 void rail_wire_pack_key(const struct rail_wire_key *in, uint8_t out[RAIL_WIRE_KEY_BYTES]);
 
 /** Checks everything, the checksum included. 0, or -EPROTO with the reason in why. */

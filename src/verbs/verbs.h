@@ -88,24 +88,42 @@ struct verbs_event {
     bool port_active;
 };
 
+/** Whether a device may place the packets of an RC QP out of order, so that a later write can be seen before an earlier
+ *  one of the same QP. */
+enum verbs_placement {
+    VERBS_PLACEMENT_SILENT,   /**< it cannot be asked */
+    VERBS_PLACEMENT_ORDERED,  /**< it says no */
+    VERBS_PLACEMENT_UNORDERED /**< it says that it can */
+};
+
+/** Asks a device, by mlx5dv_query_device() of the loaded library or, for an mlx5 device, of libmlx5. Any error is
+ *  silence. On the thread that opened the device. */
+enum verbs_placement verbs_dev_placement(struct verbs_dev *dev);
+
 /** Takes the next event without blocking. 1 and an event, 0 where there is none, or a negative errno. */
 int verbs_event_next(struct verbs_dev *dev, struct verbs_event *out);
 
 /* ---- verbs_obj.c ------------------------------------------------------------------------------------------------- */
 
-/** Who may use registered memory. */
+/** Who may use registered memory, and in which order what they write may become visible. */
 enum verbs_access {
-    VERBS_ACCESS_LOCAL, /**< this process's own requests */
-    VERBS_ACCESS_REMOTE /**< peers too: read, write and atomics */
+    VERBS_ACCESS_LOCAL,   /**< this process's own requests */
+    VERBS_ACCESS_REMOTE,  /**< peers too: read, write and atomics; strictly ordered */
+    VERBS_ACCESS_RELAXED, /**< as REMOTE, in any order (IBV_ACCESS_RELAXED_ORDERING in ibv_reg_mr(3)); REMOTE on a device
+                               that refuses that */
+    VERBS_ACCESS_READ     /**< peers may read it, nobody may write */
 };
 
 /** Registers memory. iova is the address by which keys name its first byte; 0: the local address. 0 or a negative
- *  errno. */
+ *  errno. A device that refuses relaxed ordering is logged once. One thread at a time per device. */
 int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, enum verbs_access access,
                  struct verbs_mr **out) ATTR_CHECK_RESULT;
 
 /** NULL is allowed. */
 void verbs_mr_dereg(struct verbs_mr *mr);
+
+/** Whether it was asked for relaxed ordering, and the device has it. */
+bool verbs_mr_relaxed(const struct verbs_mr *mr);
 
 /** The key for local use. */
 uint32_t verbs_mr_lkey(const struct verbs_mr *mr);
@@ -123,7 +141,7 @@ struct verbs_qp_size {
     uint32_t recv_wr;
 };
 
-/** Makes an RC QP in RESET, every send request signalled. 0 or a negative errno. */
+/** Makes an RC QP in RESET; each send request says whether its good end is told. 0 or a negative errno. */
 int verbs_qp_create(struct verbs_dev *dev, struct verbs_cq *cq, const struct verbs_qp_size *size,
                     struct verbs_qp **out) ATTR_CHECK_RESULT;
 
@@ -164,23 +182,38 @@ int verbs_qp_to_err(struct verbs_qp *qp);
 
 /* ---- verbs_io.c -------------------------------------------------------------------------------------------------- */
 
-enum verbs_op { VERBS_OP_WRITE, VERBS_OP_READ, VERBS_OP_FETCH_ADD, VERBS_OP_COMPARE_SWAP, VERBS_OP_SEND };
+/** The numbers of libibverbs' ABI (verbs_io.c checks them), so that a request is copied and not translated. */
+enum verbs_op {
+    VERBS_OP_WRITE = 0,
+    VERBS_OP_SEND = 2,
+    VERBS_OP_READ = 4,
+    VERBS_OP_COMPARE_SWAP = 5,
+    VERBS_OP_FETCH_ADD = 6
+};
+
+/** Whether a request has a completion where it ends well; where it does not it may have one in either case. */
+enum verbs_signal { VERBS_UNSIGNALLED = 0, VERBS_SIGNALLED = 2 };
 
 /** One send request. */
 struct verbs_send {
-    uint64_t id; /**< comes back in the completion */
-    enum verbs_op op;
+    _Alignas(64) uint64_t id; /**< comes back in the completion */
+    uint64_t local_addr;      /**< as the lkey names it */
     uint32_t len;
-    uint64_t local_addr; /**< as the lkey names it */
-    uint64_t remote_addr;
     uint32_t lkey;
+    uint64_t remote_addr; /**< not of a SEND, nor its rkey */
     uint32_t rkey;
-    uint64_t operand; /**< to add, or to compare with */
-    uint64_t swap;
+    uint32_t unused;  /**< so that what follows is copied as a block */
+    uint32_t op;      /**< enum verbs_op */
+    uint32_t signal;  /**< enum verbs_signal */
+    uint64_t operand; /**< of an atomic: to add, or to compare with */
+    uint64_t swap;    /**< of COMPARE_SWAP */
 };
 
-/** Posts one request. 0 or a negative errno; then nothing was posted. One thread at a time per QP. */
-int verbs_post_send(struct verbs_qp *qp, const struct verbs_send *send) ATTR_CHECK_RESULT;
+#define VERBS_LIST_MAX 16 /**< most requests of one list */
+
+/** Posts n requests (1..VERBS_LIST_MAX) in one call. 0, or a negative errno; then *taken (else untouched) says how many of
+ *  the first were posted. One thread at a time per QP. */
+int verbs_post_list(struct verbs_qp *qp, const struct verbs_send *sends, unsigned n, unsigned *taken) ATTR_CHECK_RESULT;
 
 struct verbs_recv {
     uint64_t id;
@@ -189,22 +222,25 @@ struct verbs_recv {
     uint32_t lkey;
 };
 
-/** Posts one receive. As verbs_post_send(). */
+/** Posts one receive. 0 or a negative errno; then nothing was posted. One thread at a time per QP. */
 int verbs_post_recv(struct verbs_qp *qp, const struct verbs_recv *recv) ATTR_CHECK_RESULT;
 
 /** How a request ended. */
 struct verbs_completion {
     uint64_t id;
-    int error;          /**< 0; -ECANCELED: flushed behind another's error; else what went wrong */
-    const char *status; /**< the library's name of the status; static; NULL where error is 0 */
-    uint32_t vendor_error;
-    uint32_t len; /**< of a receive */
+    int error;    /**< 0; -ECANCELED: flushed behind another's error; else what went wrong */
+    uint32_t len; /**< of a receive, where error is 0 */
     uint32_t qpn;
+    uint32_t status;       /**< where error is not 0: for verbs_status_name() */
+    uint32_t vendor_error; /**< where error is not 0 */
 };
+
+#define VERBS_POLL_MAX 32 /**< most completions one verbs_poll() takes, whatever max says */
 
 /** Takes up to max completions. Their number, or a negative errno. One thread at a time per CQ. */
 int verbs_poll(struct verbs_cq *cq, struct verbs_completion *out, unsigned max);
 
-#define VERBS_POLL_MAX 32 /**< most completions one verbs_poll() takes, whatever max says */
+/** The library's name of a completion's status; static. */
+const char *verbs_status_name(const struct verbs_cq *cq, uint32_t status);
 
 #endif

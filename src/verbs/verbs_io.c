@@ -6,40 +6,63 @@
 #include "verbs_priv.h"
 
 #include <errno.h>
+#include <string.h>
 
-static enum ibv_wr_opcode verbs_opcode(enum verbs_op op)
+_Static_assert((int)VERBS_OP_WRITE == (int)IBV_WR_RDMA_WRITE && (int)VERBS_OP_SEND == (int)IBV_WR_SEND, "one number");
+_Static_assert((int)VERBS_OP_READ == (int)IBV_WR_RDMA_READ, "one number");
+_Static_assert((int)VERBS_OP_COMPARE_SWAP == (int)IBV_WR_ATOMIC_CMP_AND_SWP, "one number");
+_Static_assert((int)VERBS_OP_FETCH_ADD == (int)IBV_WR_ATOMIC_FETCH_AND_ADD, "one number");
+_Static_assert((int)VERBS_SIGNALLED == (int)IBV_SEND_SIGNALED, "one number");
+
+/* What is copied as a block lies alike: {addr, length, lkey}, {remote_addr, rkey}, {opcode, send_flags}. */
+#define VERBS_APART(type, a, b) (offsetof(type, b) - offsetof(type, a))
+_Static_assert(VERBS_APART(struct verbs_send, local_addr, len) == VERBS_APART(struct ibv_sge, addr, length), "alike");
+_Static_assert(VERBS_APART(struct verbs_send, local_addr, lkey) == VERBS_APART(struct ibv_sge, addr, lkey), "alike");
+_Static_assert(VERBS_APART(struct verbs_send, remote_addr, rkey) ==
+                   VERBS_APART(struct ibv_send_wr, wr.rdma.remote_addr, wr.rdma.rkey),
+               "alike");
+_Static_assert(VERBS_APART(struct verbs_send, op, signal) == VERBS_APART(struct ibv_send_wr, opcode, send_flags),
+               "alike");
+_Static_assert(sizeof(((struct ibv_send_wr *)NULL)->opcode) == 4, "alike");
+
+static inline void verbs_build(struct ibv_send_wr *wr, struct ibv_sge *sge, const struct verbs_send *send)
 {
-    static const enum ibv_wr_opcode codes[] = {
-        [VERBS_OP_WRITE] = IBV_WR_RDMA_WRITE,
-        [VERBS_OP_READ] = IBV_WR_RDMA_READ,
-        [VERBS_OP_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
-        [VERBS_OP_COMPARE_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
-        [VERBS_OP_SEND] = IBV_WR_SEND,
-    };
-    return codes[op];
+    wr->wr_id = send->id;
+    memcpy(&wr->opcode, &send->op, 8);
+    memcpy(sge, &send->local_addr, sizeof(*sge));
+    if (send->op < VERBS_OP_COMPARE_SWAP) {
+        memcpy(&wr->wr, &send->remote_addr, 16);
+    } else {
+        wr->wr.atomic.remote_addr = send->remote_addr;
+        wr->wr.atomic.compare_add = send->operand;
+        wr->wr.atomic.swap = send->swap;
+        wr->wr.atomic.rkey = send->rkey;
+    }
 }
 
-int verbs_post_send(struct verbs_qp *qp, const struct verbs_send *send)
+/* What a refusal means: the first that was refused is told. A provider that does not tell has refused all, as far as is
+ * known here. Apart, since the hot path would carry its registers. */
+static __attribute__((noinline)) int verbs_refused(const struct verbs_qp *qp, unsigned n, const struct ibv_send_wr *bad,
+                                                   int rc, unsigned *taken)
 {
-    struct ibv_sge sge = {.addr = send->local_addr, .length = send->len, .lkey = send->lkey};
-    struct ibv_send_wr wr = {
-        .wr_id = send->id,
-        .sg_list = &sge,
-        .num_sge = 1,
-        .opcode = verbs_opcode(send->op),
-        .send_flags = IBV_SEND_SIGNALED,
-    };
-    struct ibv_send_wr *bad = NULL;
-    if (send->op == VERBS_OP_FETCH_ADD || send->op == VERBS_OP_COMPARE_SWAP) {
-        wr.wr.atomic.remote_addr = send->remote_addr;
-        wr.wr.atomic.rkey = send->rkey;
-        wr.wr.atomic.compare_add = send->operand;
-        wr.wr.atomic.swap = send->swap;
-    } else if (send->op != VERBS_OP_SEND) {
-        wr.wr.rdma.remote_addr = send->remote_addr;
-        wr.wr.rdma.rkey = send->rkey;
+    *taken = bad >= qp->wr && bad < qp->wr + n ? (unsigned)(bad - qp->wr) : 0;
+    return verbs_result(rc);
+}
+
+int verbs_post_list(struct verbs_qp *qp, const struct verbs_send *sends, unsigned n, unsigned *taken)
+{
+    struct ibv_send_wr *bad = NULL, *wr = qp->wr;
+    struct ibv_sge *sge = qp->sge;
+    const struct verbs_send *last = sends + n - 1;
+    for (verbs_build(wr, sge, sends); sends != last; verbs_build(wr, sge, sends)) {
+        wr->next = wr + 1;
+        wr++;
+        sge++;
+        sends++;
     }
-    return verbs_result(ibv_post_send(qp->ibv, &wr, &bad));
+    wr->next = NULL;
+    int rc = ibv_post_send(qp->ibv, qp->wr, &bad);
+    return rc ? verbs_refused(qp, n, bad, rc, taken) : 0;
 }
 
 int verbs_post_recv(struct verbs_qp *qp, const struct verbs_recv *recv)
@@ -80,15 +103,22 @@ int verbs_poll(struct verbs_cq *cq, struct verbs_completion *out, unsigned max)
     if (n < 0)
         return -EIO; /* by its manual poll gives no reason: the CQ is broken, or the device gone */
     for (int i = 0; i < n; i++) {
-        int error = verbs_status_error(wc[i].status);
-        out[i] = (struct verbs_completion){
-            .id = wc[i].wr_id,
-            .error = error,
-            .status = error ? cq->dev->v->wc_status_str(wc[i].status) : NULL,
-            .vendor_error = wc[i].vendor_err,
-            .len = error ? 0 : wc[i].byte_len, /* only wr_id, status, qp_num and vendor_err are valid on error */
-            .qpn = wc[i].qp_num,
-        };
+        /* Only wr_id, status, qp_num and vendor_err are valid on error (ibv_poll_cq(3)). */
+        out[i].id = wc[i].wr_id;
+        out[i].error = 0;
+        out[i].len = wc[i].byte_len;
+        out[i].qpn = wc[i].qp_num;
+        if (wc[i].status != IBV_WC_SUCCESS) {
+            out[i].error = verbs_status_error(wc[i].status);
+            out[i].len = 0;
+            out[i].status = (uint32_t)wc[i].status;
+            out[i].vendor_error = wc[i].vendor_err;
+        }
     }
     return n;
+}
+
+const char *verbs_status_name(const struct verbs_cq *cq, uint32_t status)
+{
+    return cq->dev->v->wc_status_str((enum ibv_wc_status)status);
 }

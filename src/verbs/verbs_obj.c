@@ -9,28 +9,67 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The registration itself: *out, or a negative errno. */
+static int verbs_mr_try(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, unsigned rights,
+                        struct ibv_mr **out)
+{
+    errno = 0;
+    /* With an IOVA or optional rights ibv_reg_mr() is a macro around this call (infiniband/verbs.h). */
+    if (iova || rights & IBV_ACCESS_OPTIONAL_RANGE)
+        *out = dev->v->reg_mr_iova2(dev->pd, addr, len, iova ? iova : (uintptr_t)addr, rights);
+    else
+        *out = dev->v->reg_mr(dev->pd, addr, len, (int)rights);
+    return *out ? 0 : verbs_errno();
+}
+
+static unsigned verbs_rights(enum verbs_access access)
+{
+    switch (access) {
+    case VERBS_ACCESS_LOCAL:
+        return IBV_ACCESS_LOCAL_WRITE;
+    case VERBS_ACCESS_READ:
+        return IBV_ACCESS_REMOTE_READ;
+    default:
+        return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    }
+}
+
 int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, enum verbs_access access,
                  struct verbs_mr **out)
 {
-    int rights = IBV_ACCESS_LOCAL_WRITE;
-    if (access == VERBS_ACCESS_REMOTE)
-        rights |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    struct ibv_mr *ibv = NULL;
+    unsigned rights = verbs_rights(access);
     struct verbs_mr *mr = calloc(1, sizeof(*mr));
     if (!mr)
         return -ENOMEM;
-    errno = 0;
-    if (iova)
-        mr->ibv = dev->v->reg_mr_iova2(dev->pd, addr, len, iova, (unsigned)rights);
-    else
-        mr->ibv = dev->v->reg_mr(dev->pd, addr, len, rights);
-    if (!mr->ibv) {
-        int rc = verbs_errno();
+    int rc = -EOPNOTSUPP;
+    bool relaxed = access == VERBS_ACCESS_RELAXED && !dev->strict;
+    if (relaxed)
+        rc = verbs_mr_try(dev, addr, len, iova, rights | IBV_ACCESS_RELAXED_ORDERING, &ibv);
+    /* Optional rights are for the taking, but libraries and kernels older than them refuse what they do not know. */
+    if (!relaxed || rc == -EINVAL || rc == -EOPNOTSUPP) {
+        int refused = rc;
+        rc = verbs_mr_try(dev, addr, len, iova, rights, &ibv);
+        if (!rc && relaxed) {
+            dev->strict = true;
+            relaxed = false;
+            log_write(dev->v->log, LOG_LEVEL_INFO,
+                      "device %s refuses relaxed ordering (%s): its memory is strictly ordered", dev->name,
+                      strerror(-refused));
+        }
+    }
+    if (rc) {
         free(mr);
         return rc;
     }
-    mr->dev = dev;
+    *mr = (struct verbs_mr){.dev = dev, .relaxed = relaxed, .ibv = ibv};
     *out = mr;
     return 0;
+}
+
+bool verbs_mr_relaxed(const struct verbs_mr *mr)
+{
+    return mr->relaxed;
 }
 
 void verbs_mr_dereg(struct verbs_mr *mr)
@@ -88,7 +127,6 @@ int verbs_qp_create(struct verbs_dev *dev, struct verbs_cq *cq, const struct ver
         .recv_cq = cq->ibv,
         .cap = {.max_send_wr = size->send_wr, .max_recv_wr = size->recv_wr, .max_send_sge = 1, .max_recv_sge = 1},
         .qp_type = IBV_QPT_RC,
-        .sq_sig_all = 1,
     };
     struct verbs_qp *qp = calloc(1, sizeof(*qp));
     if (!qp)
@@ -101,6 +139,10 @@ int verbs_qp_create(struct verbs_dev *dev, struct verbs_cq *cq, const struct ver
         return rc;
     }
     qp->dev = dev;
+    for (unsigned i = 0; i < VERBS_LIST_MAX; i++) {
+        qp->wr[i].sg_list = &qp->sge[i];
+        qp->wr[i].num_sge = 1;
+    }
     *out = qp;
     return 0;
 }

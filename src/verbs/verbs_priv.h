@@ -43,11 +43,13 @@ struct verbs_dev {
     struct ibv_context *context;
     struct ibv_pd *pd;
     bool events; /* the event descriptor does not block, so it may be read */
+    bool strict; /* it has refused relaxed ordering, which has been logged */
     char name[VERBS_NAME_SIZE];
 };
 
 struct verbs_mr {
     struct verbs_dev *dev;
+    bool relaxed;
     struct ibv_mr *ibv;
 };
 
@@ -59,6 +61,8 @@ struct verbs_cq {
 struct verbs_qp {
     struct verbs_dev *dev;
     struct ibv_qp *ibv;
+    struct ibv_send_wr wr[VERBS_LIST_MAX]; /* each with its SGE; the rest is written by each post */
+    struct ibv_sge sge[VERBS_LIST_MAX];
 };
 
 /** The negative errno of a call that said it failed by -1 or NULL; -EIO where it left errno at 0. */

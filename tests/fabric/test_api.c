@@ -53,6 +53,7 @@ static int pe_sizes(struct fabric_pe *p)
             rc = fabric_get(p, other, to, from, len, &done);
         if (rc == 0)
             rc = braid_quiet(p->ch, BRAID_ALL_PES);
+        rc = rc ? rc : fabric_barrier(p); /* the other may still be getting mine */
         fill(mine + from, len, 1000 + i + (uint64_t)p->pe);
         fabric_check(p, memcmp(mine + to, mine + from, len) == 0, "the bytes got");
         for (size_t k = 0; k < 64; k++)

@@ -25,6 +25,7 @@ struct verbs_dev {
 
 struct verbs_mr {
     uint32_t key;
+    bool relaxed;
 };
 
 struct verbs_cq {
@@ -51,21 +52,35 @@ static struct {
     unsigned calls[FAKE_CALLS];
     unsigned fail_at[FAKE_CALLS]; /* call number; UINT_MAX: never */
     int fail_error[FAKE_CALLS];
+    unsigned again_at[FAKE_CALLS]; /* as fail_at */
+    int again_error[FAKE_CALLS];
     struct verbs_qp *qp[FAKE_QPS];
     unsigned qps;
+    int auto_error[FAKE_QPS];
+    bool ends_itself;
+    bool moves;
+    bool flush_silent;
+    bool strict;
+    enum verbs_placement placement;
 } fake;
 
 void fake_reset(void)
 {
     memset(&fake, 0, sizeof(fake));
     for (unsigned i = 0; i < FAKE_CALLS; i++)
-        fake.fail_at[i] = UINT32_MAX;
+        fake.fail_at[i] = fake.again_at[i] = UINT32_MAX;
 }
 
 void fake_fail(enum fake_call call, unsigned n, int error)
 {
     fake.fail_at[call] = fake.calls[call] + n;
     fake.fail_error[call] = error;
+}
+
+void fake_fail_again(enum fake_call call, unsigned n, int error)
+{
+    fake.again_at[call] = fake.fail_at[call] + n;
+    fake.again_error[call] = error;
 }
 
 unsigned fake_calls(enum fake_call call)
@@ -83,10 +98,42 @@ int fake_alive(void)
     return fake.alive;
 }
 
+void fake_flush_tells(bool tells)
+{
+    fake.flush_silent = !tells;
+}
+
+void fake_auto(bool on)
+{
+    fake.ends_itself = on;
+}
+
+void fake_auto_error(unsigned i, int error)
+{
+    fake.auto_error[i] = error;
+}
+
+void fake_moves(bool on)
+{
+    fake.moves = on;
+}
+
+void fake_place(enum verbs_placement placement)
+{
+    fake.placement = placement;
+}
+
+void fake_refuse_relaxed(void)
+{
+    fake.strict = true;
+}
+
 /* Counts a call; its error where it is to fail. */
 static int fake_called(enum fake_call call)
 {
     unsigned n = fake.calls[call]++;
+    if (n == fake.again_at[call])
+        return fake.again_error[call];
     return n == fake.fail_at[call] ? fake.fail_error[call] : 0;
 }
 
@@ -190,6 +237,12 @@ int verbs_gid_query(struct verbs_dev *dev, uint8_t port, uint32_t index, struct 
     return 0;
 }
 
+enum verbs_placement verbs_dev_placement(struct verbs_dev *dev)
+{
+    (void)dev;
+    return fake.placement;
+}
+
 int verbs_event_next(struct verbs_dev *dev, struct verbs_event *out)
 {
     (void)dev;
@@ -209,8 +262,14 @@ int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, e
         return rc;
     *out = fake_new(sizeof(**out));
     (*out)->key = ++fake.next_key;
-    fake.remote_mrs += access == VERBS_ACCESS_REMOTE;
+    (*out)->relaxed = access == VERBS_ACCESS_RELAXED && !fake.strict;
+    fake.remote_mrs += access == VERBS_ACCESS_REMOTE || access == VERBS_ACCESS_RELAXED;
     return 0;
+}
+
+bool verbs_mr_relaxed(const struct verbs_mr *mr)
+{
+    return mr->relaxed;
 }
 
 void verbs_mr_dereg(struct verbs_mr *mr)
@@ -290,7 +349,7 @@ int verbs_qp_to_rts(struct verbs_qp *qp, const struct verbs_path *path)
     return fake_called(FAKE_RTS);
 }
 
-int verbs_post_send(struct verbs_qp *qp, const struct verbs_send *send)
+static int fake_post(struct verbs_qp *qp, const struct verbs_send *send)
 {
     int rc = fake_called(FAKE_POST_SEND);
     if (rc)
@@ -298,6 +357,22 @@ int verbs_post_send(struct verbs_qp *qp, const struct verbs_send *send)
     if (fake_pending(qp) == qp->send_max)
         return -ENOMEM; /* as a provider says it: the caller has miscounted its slots */
     qp->send[qp->send_head++ % FAKE_QUEUE] = *send;
+    if (qp->stopped)
+        fake_end(qp, -ECANCELED);
+    return 0;
+}
+
+int verbs_post_list(struct verbs_qp *qp, const struct verbs_send *sends, unsigned n, unsigned *taken)
+{
+    if (n < 1 || n > VERBS_LIST_MAX)
+        abort();
+    for (unsigned i = 0; i < n; i++) {
+        int rc = fake_post(qp, &sends[i]);
+        if (rc) {
+            *taken = i;
+            return rc;
+        }
+    }
     return 0;
 }
 
@@ -312,15 +387,36 @@ int verbs_post_recv(struct verbs_qp *qp, const struct verbs_recv *recv)
     return 0;
 }
 
+static void fake_end_all(const struct verbs_cq *cq)
+{
+    for (unsigned i = 0; i < fake.qps; i++) {
+        struct verbs_qp *qp = fake.qp[i];
+        while (qp && qp->cq == cq && fake_pending(qp) > 0) {
+            int error = fake.auto_error[i];
+            fake.auto_error[i] = 0;
+            fake_end(qp, error);
+        }
+    }
+}
+
 int verbs_poll(struct verbs_cq *cq, struct verbs_completion *out, unsigned max)
 {
     unsigned n = 0;
     int rc = fake_called(FAKE_POLL);
     if (rc)
         return rc;
+    if (fake.ends_itself)
+        fake_end_all(cq);
     while (n < max && n < VERBS_POLL_MAX && cq->tail != cq->head)
         out[n++] = cq->done[cq->tail++ % FAKE_QUEUE];
     return (int)n;
+}
+
+const char *verbs_status_name(const struct verbs_cq *cq, uint32_t status)
+{
+    (void)cq;
+    (void)status;
+    return "as the test says";
 }
 
 struct verbs_qp *fake_qp(unsigned i)
@@ -340,16 +436,45 @@ const struct verbs_send *fake_send(const struct verbs_qp *qp, unsigned i)
 
 static void fake_complete(struct verbs_qp *qp, uint64_t id, uint32_t len, int error)
 {
-    qp->cq->done[qp->cq->head++ % FAKE_QUEUE] = (struct verbs_completion){
-        .id = id, .error = error, .status = error ? "as the test says" : NULL, .len = len, .qpn = qp->number};
+    qp->cq->done[qp->cq->head++ % FAKE_QUEUE] =
+        (struct verbs_completion){.id = id, .error = error, .len = len, .qpn = qp->number};
+}
+
+/* What the target's device would do, to memory of this process. */
+static void fake_move(const struct verbs_send *send)
+{
+    uint8_t *local = (uint8_t *)(uintptr_t)send->local_addr, *remote = (uint8_t *)(uintptr_t)send->remote_addr;
+    uint64_t old, new;
+    switch (send->op) {
+    case VERBS_OP_WRITE:
+        memmove(remote, local, send->len);
+        break;
+    case VERBS_OP_READ:
+        memmove(local, remote, send->len);
+        break;
+    case VERBS_OP_FETCH_ADD:
+    case VERBS_OP_COMPARE_SWAP:
+        memcpy(&old, remote, sizeof(old));
+        new = old + send->operand;
+        if (send->op == VERBS_OP_COMPARE_SWAP)
+            new = old == send->operand ? send->swap : old;
+        memcpy(remote, &new, sizeof(new));
+        memcpy(local, &old, sizeof(old));
+        break;
+    default: /* SEND: fake_arrive() */
+        break;
+    }
 }
 
 void fake_end(struct verbs_qp *qp, int error)
 {
     struct verbs_send send = qp->send[qp->send_tail++ % FAKE_QUEUE];
+    if (fake.moves && !error)
+        fake_move(&send);
     if (send.op == VERBS_OP_SEND && !error)
         fake_arrive(qp, (const void *)(uintptr_t)send.local_addr, send.len);
-    fake_complete(qp, send.id, send.len, error);
+    if (send.signal == VERBS_SIGNALLED || (error && !(fake.flush_silent && error == -ECANCELED)))
+        fake_complete(qp, send.id, send.len, error);
 }
 
 int verbs_qp_to_err(struct verbs_qp *qp)

@@ -28,7 +28,9 @@ static inline int to_self(void *arg, const void *send, void *recv, size_t bytes_
 {
     (void)arg;
     memcpy(recv, send, bytes_each);
-    return rounds++ == failing ? -ECONNRESET : 0;
+    rounds++;
+    fake_auto(rounds == 3); /* probes go behind the third round */
+    return rounds - 1 == failing ? -ECONNRESET : 0;
 }
 
 static inline int open_with(const char *ports, const char *setting, struct braid **out)

@@ -90,6 +90,25 @@ static void tails_are_checked_alike(void **state)
     braid_close(b);
 }
 
+/* Those that came with the whole engine. */
+static void new_calls_refuse_null(void)
+{
+    struct braid_remote nowhere = {0};
+    struct braid_local nothing = {0};
+    struct braid_atomic add = {.bytes = 8};
+    struct braid_done done = {0};
+    struct braid_channel_stats stats = {.size = sizeof(stats)};
+    assert_int_equal(braid_p(NULL, 0, nowhere, 1, 8, NULL), -EINVAL);
+    assert_int_equal(braid_signal_set(NULL, 0, nowhere, 1, NULL), -EINVAL);
+    assert_int_equal(braid_put_signal(NULL, 0, NULL, 0, nowhere, BRAID_SIGNAL_ADD, 1, NULL), -EINVAL);
+    assert_int_equal(braid_atomic(NULL, 0, nowhere, &add, NULL, NULL), -EINVAL);
+    assert_int_equal(braid_put_wait(NULL, 0, nowhere, nothing, 8), -EINVAL);
+    assert_int_equal(braid_get_wait(NULL, 0, nothing, nowhere, 8), -EINVAL);
+    assert_int_equal(braid_atomic_wait(NULL, 0, nowhere, &add, NULL), -EINVAL);
+    assert_int_equal(braid_done_wait(NULL, &done, 0), -EINVAL);
+    assert_int_equal(braid_channel_stats_at(NULL, &stats), -EINVAL);
+}
+
 /* No public function may crash on NULL, and none but the two that free takes it for something good. */
 static void null_is_refused_everywhere(void **state)
 {
@@ -119,6 +138,7 @@ static void null_is_refused_everywhere(void **state)
     assert_int_equal(braid_quiet(NULL, 0), -EINVAL);
     assert_int_equal(braid_progress(NULL), -EINVAL);
     assert_int_equal(braid_echo(NULL, 0, 0, &rtt), -EINVAL);
+    new_calls_refuse_null();
     assert_int_equal(open_with("fake0", NULL, &b), 0);
     assert_int_equal(braid_connect(b, NULL), -EINVAL);
     assert_int_equal(braid_rail_stats_at(b, 0, NULL), -EINVAL);
@@ -129,10 +149,14 @@ static void null_is_refused_everywhere(void **state)
     assert_int_equal(braid_key_check(b, 0, NULL), -EINVAL);
     assert_int_equal(braid_put(braid_channel_at(b, 0), 0, nowhere, nothing, 8, NULL), -EINVAL);
     assert_int_equal(braid_echo(braid_channel_at(b, 0), 0, 0, NULL), -EINVAL);
+    assert_int_equal(braid_channel_stats_at(braid_channel_at(b, 0), NULL), -EINVAL);
+    assert_int_equal(braid_done_wait(braid_channel_at(b, 0), NULL, 0), -EINVAL);
+    assert_int_equal(braid_atomic(braid_channel_at(b, 0), 0, nowhere, NULL, NULL, NULL), -EINVAL);
+    assert_int_equal(braid_put_signal(braid_channel_at(b, 0), 0, NULL, 1, nowhere, BRAID_SIGNAL_ADD, 1, NULL), -EINVAL);
     braid_close(b);
 }
 
-/* A port that cannot send a piece whole says so before anything is posted. */
+/* A port that cannot send a piece whole says so before anything is posted; what may be cut is cut so that it can. */
 static void a_message_has_a_largest_size(void **state)
 {
     (void)state;
@@ -140,7 +164,7 @@ static void a_message_has_a_largest_size(void **state)
     struct braid *b = NULL;
     struct braid_mem *mem;
     struct braid_key key;
-    assert_int_equal(open_with("fake0,fake14", NULL, &b), 0);
+    assert_int_equal(open_with("fake0,fake14", "stripe_min=1M", &b), 0);
     assert_int_equal(connect_to_self(b), 0);
     struct braid_channel *ch = braid_channel_at(b, 0);
     assert_int_equal(braid_mem_reg(b, large, sizeof(large), NULL, &mem), 0);
@@ -148,11 +172,54 @@ static void a_message_has_a_largest_size(void **state)
     struct braid_remote there = {(uintptr_t)large, &key};
     struct braid_local here = {large, mem};
     assert_int_equal(braid_put(ch, 0, there, here, sizeof(large), NULL), -EINVAL);
-    assert_non_null(strstr(logged, "port fake14:1, whose largest message has 65536"));
+    assert_non_null(strstr(logged, "a port to PE 0, whose largest message has 65536"));
     assert_int_equal(braid_get(ch, 0, here, there, sizeof(large), NULL), -EINVAL);
+    struct braid_part part = {there, here, sizeof(large)};
+    assert_int_equal(braid_put_signal(ch, 0, &part, 1, there, BRAID_SIGNAL_SET, 1, NULL), -EINVAL);
     assert_int_equal(fake_pending(fake_qp(0)) + fake_pending(fake_qp(1)), 0);
-    assert_int_equal(braid_put(ch, 0, there, here, 65536, NULL), 0); /* half of it is not too long */
+    assert_int_equal(braid_put(ch, 0, there, here, 65536, NULL), 0);
     braid_close(b);
+}
+
+/* What one put with signal and one get post on the lanes of these ports: no piece is too long, and all bytes go. */
+static void check_pieces(const char *ports, unsigned lanes)
+{
+    static uint8_t large[1 << 20];
+    struct braid *b = NULL;
+    struct braid_mem *mem;
+    struct braid_key key;
+    uint64_t bytes[2] = {0}; /* written, read */
+    fake_reset();
+    assert_int_equal(open_with(ports, "stripe_min=16384", &b), 0);
+    assert_int_equal(connect_to_self(b), 0);
+    struct braid_channel *ch = braid_channel_at(b, 0);
+    assert_int_equal(braid_mem_reg(b, large, sizeof(large), NULL, &mem), 0);
+    assert_int_equal(braid_mem_key(mem, &key), 0);
+    struct braid_remote there = {(uintptr_t)large, &key};
+    struct braid_part part = {there, {large, mem}, sizeof(large)};
+    int rc = braid_put_signal(ch, 0, &part, 1, there, BRAID_SIGNAL_SET, 1, NULL);
+    assert_true(rc == 0 || rc == -EINVAL); /* refused is good too, posted too long is not */
+    assert_int_equal(braid_get(ch, 0, part.src, there, sizeof(large), NULL), 0);
+    for (unsigned turn = 0; turn < 200; turn++) {
+        for (unsigned i = 0; i < lanes; i++) {
+            for (; fake_pending(fake_qp(i)) > 0; fake_end(fake_qp(i), 0)) {
+                const struct verbs_send *send = fake_send(fake_qp(i), 0);
+                assert_true(send->len <= 65536);
+                bytes[send->op == VERBS_OP_READ] += send->len > 8 ? send->len : 0;
+            }
+        }
+        braid_progress(ch);
+    }
+    assert_true(bytes[0] == (rc ? 0 : sizeof(large)));
+    assert_true(bytes[1] == sizeof(large));
+    braid_close(b);
+}
+
+static void no_piece_is_longer_than_a_message(void **state)
+{
+    (void)state;
+    check_pieces("fake0,fake14", 2);
+    check_pieces("fake14", 1);
 }
 
 static void bad_peers_are_refused(void **state)
@@ -296,6 +363,59 @@ static void ops_are_checked_before_anything_is_posted(void **state)
     braid_close(b);
 }
 
+static void words_are_checked_before_anything_is_posted(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    struct braid_mem *mem;
+    struct braid_key key;
+    assert_int_equal(open_with("fake0", NULL, &b), 0);
+    assert_int_equal(connect_to_self(b), 0);
+    struct braid_channel *ch = braid_channel_at(b, 0);
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
+    assert_int_equal(braid_mem_key(mem, &key), 0);
+    struct braid_remote there = {(uintptr_t)memory, &key}, odd = {(uintptr_t)memory + 4, &key};
+    struct braid_remote past = {(uintptr_t)memory + sizeof(memory), &key}, none = {(uintptr_t)memory, NULL};
+    static const unsigned sizes[] = {0, 3, 5, 6, 7, 9, 16, UINT32_MAX};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct braid_atomic add = {BRAID_ATOMIC_ADD, sizes[i], 1, 0};
+        assert_int_equal(braid_p(ch, 0, there, 1, sizes[i], NULL), -EINVAL);
+        assert_int_equal(braid_atomic(ch, 0, there, &add, NULL, NULL), -EINVAL);
+    }
+    assert_int_equal(braid_p(ch, 0, odd, 1, 8, NULL), -EINVAL);
+    assert_int_equal(braid_p(ch, 0, past, 1, 1, NULL), -ERANGE);
+    assert_int_equal(braid_p(ch, 0, none, 1, 1, NULL), -EINVAL);
+    assert_int_equal(braid_p(ch, 1, there, 1, 1, NULL), -EINVAL);
+    assert_int_equal(braid_signal_set(ch, 0, odd, 1, NULL), -EINVAL);
+    static const int ops[] = {-1, BRAID_ATOMIC_FETCH_XOR + 1, INT32_MAX};
+    for (size_t i = 0; i < 3; i++) {
+        struct braid_atomic bad = {(enum braid_atomic_op)ops[i], 8, 1, 0};
+        assert_int_equal(braid_atomic(ch, 0, there, &bad, NULL, NULL), -EINVAL);
+    }
+    struct braid_atomic four = {BRAID_ATOMIC_ADD, 4, 1, 0}, two = {BRAID_ATOMIC_ADD, 2, 1, 0};
+    assert_int_equal(braid_atomic(ch, 0, (struct braid_remote){(uintptr_t)memory + 2, &key}, &four, NULL, NULL),
+                     -EINVAL);
+    assert_int_equal(braid_atomic(ch, 0, there, &two, NULL, NULL), -EINVAL);
+    assert_int_equal(braid_atomic(ch, 0, past, &four, NULL, NULL), -ERANGE);
+    struct braid_part good = {there, {memory, mem}, 1000}, bad = {past, {memory, mem}, 1000};
+    struct braid_part parts[BRAID_MAX_PARTS + 1];
+    for (unsigned i = 0; i <= BRAID_MAX_PARTS; i++)
+        parts[i] = good;
+    assert_int_equal(braid_put_signal(ch, 0, parts, BRAID_MAX_PARTS + 1, there, BRAID_SIGNAL_ADD, 1, NULL), -EINVAL);
+    parts[BRAID_MAX_PARTS - 1] = bad;
+    assert_int_equal(braid_put_signal(ch, 0, parts, BRAID_MAX_PARTS, there, BRAID_SIGNAL_ADD, 1, NULL), -ERANGE);
+    assert_int_equal(braid_put_signal(ch, 0, &good, 1, odd, BRAID_SIGNAL_ADD, 1, NULL), -EINVAL);
+    assert_int_equal(braid_put_signal(ch, 0, &good, 1, there, (enum braid_signal_op)2, 1, NULL), -EINVAL);
+    assert_int_equal(fake_pending(fake_qp(0)), 0);
+    struct braid_channel_stats stats = {.size = sizeof(stats) - 1};
+    assert_int_equal(braid_channel_stats_at(ch, &stats), -EINVAL);
+    stats.size++;
+    assert_int_equal(braid_channel_stats_at(ch, &stats), 0);
+    assert_true(stats.puts == 0 && stats.words == 0 && stats.pieces == 0);
+    assert_int_equal(braid_quiet(ch, 0), 0);
+    braid_close(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,11 +424,13 @@ int main(void)
         CLEAN(tails_are_checked_alike),
         CLEAN(null_is_refused_everywhere),
         CLEAN(a_message_has_a_largest_size),
+        CLEAN(no_piece_is_longer_than_a_message),
         CLEAN(bad_peers_are_refused),
         CLEAN(regions_are_checked),
         CLEAN(keys_are_checked_by_ops_and_in_full),
         CLEAN(a_key_of_another_life_is_refused),
         CLEAN(ops_are_checked_before_anything_is_posted),
+        CLEAN(words_are_checked_before_anything_is_posted),
     };
     return cmocka_run_group_tests_name("api_args", tests, NULL, NULL);
 }

@@ -112,6 +112,102 @@ static void sequence_numbers_wrap(void **state)
     }
 }
 
+/* Every field arrives; what only another type has does not. */
+static void atomics_and_replies_travel_whole(void **state)
+{
+    (void)state;
+    struct rail_mail a = {0}, b = {0};
+    uint8_t bytes[RAIL_MAIL_BYTES];
+    struct rail_mail_msg out, msg = {.type = RAIL_MAIL_ATOMIC, .nonce = 99, .reply = {.id = 98}};
+    msg.atomic = (struct rail_mail_atomic){.addr = UINT64_MAX - 7,
+                                           .operand = UINT64_C(0x8877665544332211),
+                                           .compare = UINT64_C(0x1122334455667788),
+                                           .id = UINT32_MAX,
+                                           .rkey = 0xdeadbeef,
+                                           .op = 255,
+                                           .bytes = 8};
+    assert_int_equal(rail_mail_send(&a, &msg), 0);
+    rail_mail_format(&msg, bytes);
+    assert_int_equal(rail_mail_receive(&b, bytes, sizeof(bytes), &out), 0);
+    assert_int_equal(out.type, RAIL_MAIL_ATOMIC);
+    assert_true(out.atomic.addr == msg.atomic.addr && out.atomic.operand == msg.atomic.operand);
+    assert_true(out.atomic.compare == msg.atomic.compare && out.atomic.id == UINT32_MAX);
+    assert_true(out.atomic.rkey == 0xdeadbeef && out.atomic.op == 255 && out.atomic.bytes == 8);
+    assert_true(out.nonce == 0 && out.reply.id == 0);
+
+    msg = (struct rail_mail_msg){.type = RAIL_MAIL_ATOMIC_REPLY};
+    msg.reply = (struct rail_mail_reply){.old = UINT64_MAX - 1, .id = 7, .status = -4095};
+    assert_int_equal(rail_mail_send(&b, &msg), 0);
+    assert_int_equal(msg.consumed, 1);
+    rail_mail_format(&msg, bytes);
+    assert_int_equal(rail_mail_receive(&a, bytes, sizeof(bytes), &out), 0);
+    assert_int_equal(out.type, RAIL_MAIL_ATOMIC_REPLY);
+    assert_true(out.reply.old == UINT64_MAX - 1 && out.reply.id == 7 && out.reply.status == -4095);
+    assert_int_equal(a.peer_consumed, 1);
+}
+
+static void refuse_payload(uint8_t type, size_t at, uint8_t value)
+{
+    uint8_t bytes[RAIL_MAIL_BYTES];
+    struct rail_mail mail = {0}, before = {0};
+    struct rail_mail_msg out, msg = {.version = RAIL_MAIL_VERSION, .type = type, .atomic = {.bytes = 4}};
+    rail_mail_format(&msg, bytes);
+    for (size_t len = 0; len < (type == RAIL_MAIL_ATOMIC ? 56u : 32u); len++)
+        assert_int_equal(rail_mail_receive(&mail, bytes, len, &out), -EPROTO);
+    bytes[at] = value;
+    assert_int_equal(rail_mail_receive(&mail, bytes, sizeof(bytes), &out), -EPROTO);
+    assert_memory_equal(&mail, &before, sizeof(mail));
+}
+
+static void payloads_are_checked(void **state)
+{
+    (void)state;
+    refuse_payload(RAIL_MAIL_ATOMIC, 16 + 5, 0); /* bytes of the operand */
+    refuse_payload(RAIL_MAIL_ATOMIC, 16 + 5, 2);
+    refuse_payload(RAIL_MAIL_ATOMIC, 4, 41);           /* payload bytes */
+    refuse_payload(RAIL_MAIL_ATOMIC, 3, 7);            /* type */
+    refuse_payload(RAIL_MAIL_ATOMIC_REPLY, 16 + 4, 1); /* a positive status */
+    refuse_payload(RAIL_MAIL_ATOMIC_REPLY, 16 + 7, 0x80);
+    refuse_payload(RAIL_MAIL_ATOMIC_REPLY, 4, 8);
+}
+
+/* Neither end may fill the other's receives, however much it wants to send. */
+static void senders_stop_at_the_window(void **state)
+{
+    (void)state;
+    struct rail_mail a = {0}, b = {0};
+    struct rail_mail_msg msg = {.type = RAIL_MAIL_ATOMIC, .atomic = {.bytes = 8}}, credit;
+    for (unsigned round = 0; round < 10; round++) {
+        unsigned sent = 0;
+        while (rail_mail_send(&a, &msg) == 0) {
+            deliver(&b, &msg, 0);
+            sent++;
+        }
+        assert_true(sent > 0);
+        assert_int_equal(a.sent - a.peer_consumed, RAIL_MAIL_DEPTH - 1);
+        assert_true(rail_mail_next(&b, &credit));
+        assert_int_equal(credit.type, RAIL_MAIL_CREDIT);
+        deliver(&a, &credit, 0);
+    }
+}
+
+/* A reply says what has been consumed, so that no CREDIT need say it again. */
+static void a_reply_reports_what_was_consumed(void **state)
+{
+    (void)state;
+    struct rail_mail a = {0}, b = {0};
+    struct rail_mail_msg msg = {.type = RAIL_MAIL_ATOMIC, .atomic = {.bytes = 8}}, credit;
+    for (unsigned i = 0; i < RAIL_MAIL_DEPTH / 2; i++) {
+        assert_int_equal(rail_mail_send(&a, &msg), 0);
+        deliver(&b, &msg, 0);
+    }
+    msg = (struct rail_mail_msg){.type = RAIL_MAIL_ATOMIC_REPLY};
+    assert_int_equal(rail_mail_send(&b, &msg), 0);
+    assert_false(rail_mail_next(&b, &credit));
+    deliver(&a, &msg, 0);
+    assert_int_equal(a.sent - a.peer_consumed, 0);
+}
+
 /* Nobody answers: asking must stop one short of the window, and the last place must still carry a CREDIT. */
 static void the_window_is_kept_with_a_place_for_credit(void **state)
 {
@@ -143,6 +239,10 @@ int main(void)
         cmocka_unit_test(garbage_is_refused_and_changes_nothing),
         cmocka_unit_test(a_repeated_or_missing_message_is_noticed),
         cmocka_unit_test(sequence_numbers_wrap),
+        cmocka_unit_test(atomics_and_replies_travel_whole),
+        cmocka_unit_test(payloads_are_checked),
+        cmocka_unit_test(senders_stop_at_the_window),
+        cmocka_unit_test(a_reply_reports_what_was_consumed),
         cmocka_unit_test(the_window_is_kept_with_a_place_for_credit),
     };
     return cmocka_run_group_tests_name("mail", tests, NULL, NULL);

@@ -47,7 +47,14 @@ static void defaults_are_the_table_s(void **state)
     assert_string_equal(o.ports, "");
     assert_int_equal(o.order, OPTIONS_ORDER_RELEASE);
     assert_int_equal(o.channels, 1);
-    assert_int_equal(o.stripe_min, 16384);
+    assert_int_equal(o.stripe_min, OPTIONS_AUTO);
+    assert_int_equal(o.piece_min, OPTIONS_AUTO);
+    assert_int_equal(o.pace, 1);
+    assert_int_equal(o.tail, 0);
+    assert_int_equal(o.placement, OPTIONS_PLACEMENT_AUTO);
+    assert_int_equal(o.bulk_depth, 256);
+    assert_int_equal(o.reply_timeout, 1000000);
+    assert_string_equal(o.planes, "");
     assert_int_equal(o.gid_index, OPTIONS_AUTO);
     assert_int_equal(o.mtu, 0);
     assert_int_equal(o.log, LOG_LEVEL_WARN);
@@ -84,6 +91,12 @@ static void values_arrive(void **state)
                               "mtu=1024",
                               "log=debug",
                               "fault=defer",
+                              "pace=off",
+                              "tail=on",
+                              "placement=unordered",
+                              "planes=0,1",
+                              "reply_timeout=250",
+                              "bulk_depth=1K",
                               "seed=0",
                               "seed=18446744073709551615",
                               NULL};
@@ -99,7 +112,50 @@ static void values_arrive(void **state)
     assert_int_equal(o.mtu, 1024);
     assert_int_equal(o.log, LOG_LEVEL_DEBUG);
     assert_int_equal(o.fault, OPTIONS_FAULT_DEFER);
+    assert_int_equal(o.pace, 0);
+    assert_int_equal(o.tail, 1);
+    assert_int_equal(o.placement, OPTIONS_PLACEMENT_UNORDERED);
+    assert_string_equal(o.planes, "0,1");
+    assert_int_equal(o.reply_timeout, 250);
+    assert_int_equal(o.bulk_depth, 1024);
     assert_true(o.seed == UINT64_MAX);
+}
+
+static void every_word_of_an_option_is_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *setting;
+        size_t offset;
+        uint32_t value;
+    } cases[] = {
+        {"order=release", offsetof(struct options, order), OPTIONS_ORDER_RELEASE},
+        {"order=strict", offsetof(struct options, order), OPTIONS_ORDER_STRICT},
+        {"order=drain", offsetof(struct options, order), OPTIONS_ORDER_DRAIN},
+        {"placement=auto", offsetof(struct options, placement), OPTIONS_PLACEMENT_AUTO},
+        {"placement=ordered", offsetof(struct options, placement), OPTIONS_PLACEMENT_ORDERED},
+        {"stripe_min=auto", offsetof(struct options, stripe_min), OPTIONS_AUTO},
+        {"piece_min=auto", offsetof(struct options, piece_min), OPTIONS_AUTO},
+        {"pace=auto", offsetof(struct options, pace), 1},
+        {"tail=off", offsetof(struct options, tail), 0},
+        {"fault=none", offsetof(struct options, fault), 0},
+        {"fault=flush", offsetof(struct options, fault), 2},
+        {"fault=own-flush", offsetof(struct options, fault), 4},
+        {"fault=keys", offsetof(struct options, fault), 8},
+        {"fault=overlap", offsetof(struct options, fault), 16},
+        {"fault=home", offsetof(struct options, fault), 32},
+        {"fault=dedup", offsetof(struct options, fault), 64},
+        {"fault=tail", offsetof(struct options, fault), 128},
+        {"fault=order", offsetof(struct options, fault), 255},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct options o;
+        uint32_t value;
+        assert_int_equal(parse(cases[i].setting, &o), 0);
+        memcpy(&value, (const char *)&o + cases[i].offset, sizeof(value));
+        if (value != cases[i].value)
+            fail_msg("%s: %u", cases[i].setting, value);
+    }
 }
 
 static void settings_beat_the_environment(void **state)
@@ -146,13 +202,20 @@ static void bad_values_are_refused_with_a_reason(void **state)
     refuse("rails=17", "1..16");
     refuse("rails=99999999999G", "1..16");
     refuse("seed=18446744073709551616", "seed");
-    refuse("order=strict", "not built");
-    refuse("order=fast", "release (deferred) or drain");
-    refuse("order=1", "release (deferred) or drain");
+    refuse("order=fast", "release (word ops, deferred), strict (all that follows a fence) or drain");
+    refuse("order=1", "release (word ops, deferred), strict (all that follows a fence) or drain");
+    refuse("pace=on", "(auto) or as far as its send queue reaches (off)");
+    refuse("tail=yes", "on or off");
+    refuse("placement=relaxed", "auto (asks the device), ordered or unordered");
+    refuse("stripe_min=256", "257..1G, or auto");
+    refuse("piece_min=127", "128..1G, or auto");
+    refuse("bulk_depth=31", "32..65536");
+    refuse("bulk_depth=auto", "32..65536");
+    refuse("reply_timeout=0", "1..1000000000");
     refuse("mtu=1500", "256, 512, 1024, 2048 or 4096");
     refuse("gid_index=256", "0..255");
     refuse("timeout=32", "0..31");
-    refuse("fault=everything", "none or defer");
+    refuse("fault=everything", "none, defer, flush, own-flush, keys, overlap, home, dedup, tail, or order (all)");
     char *long_value = malloc(5000);
     assert_non_null(long_value);
     memset(long_value, 'x', 4999);
@@ -271,6 +334,7 @@ int main(void)
         cmocka_unit_test(defaults_are_the_table_s),
         cmocka_unit_test(the_table_reads_itself),
         cmocka_unit_test(values_arrive),
+        cmocka_unit_test(every_word_of_an_option_is_read),
         cmocka_unit_test(settings_beat_the_environment),
         cmocka_unit_test(bad_values_are_refused_with_a_reason),
         cmocka_unit_test(port_lists_are_read),

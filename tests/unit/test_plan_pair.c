@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_plan_pair.c - pairing of rails and the choice of a home: properties for every pair of counts. Links plan alone. */
+/* test_plan_pair.c - pairing of rails: properties for every pair of counts. Links plan alone. */
 #include "unit.h"
 
 #include "plan.h"
@@ -122,6 +122,70 @@ static void reach_classes_are_paired_inside(void **state)
                (const uint8_t[][2]){{0, 0}, {2, 1}, {1, 0}, {3, 1}}, 4);
 }
 
+/* Planes of any sizes, ports in any order: in each plane as many lanes as its larger side has ports, spread evenly. */
+static void each_plane_is_paired_evenly(void **state)
+{
+    (void)state;
+    uint64_t random = unit_seed();
+    for (int round = 0; round < 20000; round++) {
+        unsigned n = 1 + (unsigned)(unit_random(&random) % PLAN_MAX_RAILS), unused, expected = 0;
+        unsigned m = 1 + (unsigned)(unit_random(&random) % PLAN_MAX_RAILS), local[4] = {0}, remote[4] = {0};
+        unsigned here[PLAN_MAX_RAILS], there[PLAN_MAX_RAILS], here_load[PLAN_MAX_RAILS] = {0};
+        unsigned there_load[PLAN_MAX_RAILS] = {0};
+        uint16_t reach[PLAN_MAX_RAILS] = {0};
+        struct plan_pair pair[PLAN_MAX_LANES];
+        for (unsigned i = 0; i < n; i++)
+            local[here[i] = (unsigned)(unit_random(&random) % 4)]++;
+        for (unsigned j = 0; j < m; j++)
+            remote[there[j] = (unsigned)(unit_random(&random) % 4)]++;
+        for (unsigned i = 0; i < n; i++) {
+            for (unsigned j = 0; j < m; j++)
+                reach[i] |= (uint16_t)((here[i] == there[j]) << j);
+        }
+        for (unsigned c = 0; c < 4; c++)
+            expected += local[c] && remote[c] ? (local[c] > remote[c] ? local[c] : remote[c]) : 0;
+        if (expected > PLAN_MAX_LANES)
+            continue;
+        struct plan_pair_in in = {.local_rails = n, .remote_rails = m, .upper = round & 1, .reach = reach};
+        assert_int_equal(plan_pair(&in, pair, &unused), expected);
+        for (unsigned k = 0; k < expected; k++) {
+            here_load[pair[k].local]++;
+            there_load[pair[k].remote]++;
+        }
+        for (unsigned i = 0; i < n; i++) {
+            unsigned a = local[here[i]], b = remote[here[i]], lanes = a > b ? a : b;
+            assert_in_range(here_load[i], b ? lanes / a : 0, b ? (lanes + a - 1) / a : 0);
+        }
+        for (unsigned j = 0; j < m; j++) {
+            unsigned a = local[there[j]], b = remote[there[j]], lanes = a > b ? a : b;
+            assert_in_range(there_load[j], a ? lanes / b : 0, a ? (lanes + b - 1) / b : 0);
+        }
+    }
+}
+
+/* No lane more than it takes to give every port one: each lane was the first of one of its two ports. */
+static void there_is_no_needless_lane(void **state)
+{
+    (void)state;
+    uint64_t random = unit_seed();
+    for (int round = 0; round < 20000; round++) {
+        unsigned n = 1 + (unsigned)(unit_random(&random) % PLAN_MAX_RAILS), unused, local = 0, remote = 0;
+        unsigned m = 1 + (unsigned)(unit_random(&random) % PLAN_MAX_RAILS);
+        uint16_t reach[PLAN_MAX_RAILS];
+        struct plan_pair pair[PLAN_MAX_LANES];
+        for (unsigned i = 0; i < n; i++)
+            reach[i] = (uint16_t)(unit_random(&random) & unit_random(&random) & ((1u << m) - 1));
+        struct plan_pair_in in = {.local_rails = n, .remote_rails = m, .reach = reach};
+        int count = plan_pair(&in, pair, &unused);
+        assert_in_range(count, 0, PLAN_MAX_LANES);
+        for (int k = 0; k < count; k++) {
+            assert_true(!(local >> pair[k].local & 1) || !(remote >> pair[k].remote & 1));
+            local |= 1u << pair[k].local;
+            remote |= 1u << pair[k].remote;
+        }
+    }
+}
+
 static void bad_counts_are_refused(void **state)
 {
     (void)state;
@@ -142,20 +206,6 @@ static void the_lower_mtu_counts(void **state)
     assert_int_equal(plan_pair_mtu(2048, 2048), 2048);
 }
 
-static void homes_are_spread(void **state)
-{
-    (void)state;
-    for (unsigned rails = 1; rails <= PLAN_MAX_RAILS; rails++) {
-        unsigned load[PLAN_MAX_RAILS] = {0};
-        for (unsigned pe = 0; pe < 4 * rails; pe++) {
-            assert_true(plan_home(pe, rails) < rails);
-            load[plan_home(pe, rails)]++;
-        }
-        for (unsigned i = 0; i < rails; i++)
-            assert_int_equal(load[i], 4);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,9 +213,10 @@ int main(void)
         cmocka_unit_test(ports_share_lanes_evenly),
         cmocka_unit_test(rails_meet_only_what_they_reach),
         cmocka_unit_test(reach_classes_are_paired_inside),
+        cmocka_unit_test(each_plane_is_paired_evenly),
+        cmocka_unit_test(there_is_no_needless_lane),
         cmocka_unit_test(bad_counts_are_refused),
         cmocka_unit_test(the_lower_mtu_counts),
-        cmocka_unit_test(homes_are_spread),
     };
     return cmocka_run_group_tests_name("plan_pair", tests, NULL, NULL);
 }

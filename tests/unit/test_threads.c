@@ -47,7 +47,9 @@ static int make(void **state)
     options.settings = settings;
     options.log = count_line;
     assert_int_equal(braid_open(&options, &b), 0);
+    fake_auto(true); /* the probes */
     assert_int_equal(braid_connect(b, &peers), 0);
+    fake_auto(false);
     assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
     assert_int_equal(braid_mem_key(mem, &key), 0);
     ch = braid_channel_at(b, 0);
@@ -60,6 +62,41 @@ static int drop(void **state)
     braid_close(b);
     assert_int_equal(fake_alive(), 0);
     return 0;
+}
+
+/* Two threads on one channel take turns: each one's ops end, and each one's quiet is its own. Requests end when a poll finds
+ * them, so that it is the channel alone that keeps the threads apart. */
+static void *share(void *arg)
+{
+    struct braid_done done = {0};
+    size_t at = *(size_t *)arg;
+    struct braid_remote dst = {(uintptr_t)memory + at, &key};
+    struct braid_local src = {memory + at, mem};
+    for (int i = 0; i < TURNS; i++) {
+        while (braid_put(ch, 0, dst, src, i % 2 ? 4000 : 8, &done) == -EAGAIN)
+            braid_progress(ch);
+        while (braid_signal_add(ch, 0, dst, 1, &done) == -EAGAIN)
+            braid_progress(ch);
+        if (i % 4 == 0 && (braid_quiet(ch, 0) != 0 || done.ok != 2u * (unsigned)i + 2))
+            return arg;
+        if (i % 4 == 1 && braid_put_wait(ch, 0, dst, src, 4000) != 0)
+            return arg;
+    }
+    return braid_done_wait(ch, &done, 2 * (uint64_t)TURNS) || done.failed ? arg : NULL;
+}
+
+static void two_threads_share_a_channel(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    void *bad;
+    size_t at[2] = {0, 4096};
+    fake_auto(true);
+    assert_int_equal(pthread_create(&thread, NULL, share, &at[1]), 0);
+    assert_null(share(&at[0]));
+    assert_int_equal(pthread_join(thread, &bad), 0);
+    assert_null(bad);
+    assert_int_equal(braid_mem_dereg(mem), 0);
 }
 
 /* Puts that end, with refused ones in between, whose messages are limited. */
@@ -123,7 +160,10 @@ static void *put_one(void *arg)
     __atomic_store_n(posted, 1, __ATOMIC_RELEASE);
     for (int i = 0; i < TURNS; i++)
         braid_progress(ch);
-    fake_end(fake_qp(0), 0);
+    for (unsigned lane = 0; lane < 2; lane++) {
+        while (fake_pending(fake_qp(lane)) > 0)
+            fake_end(fake_qp(lane), 0);
+    }
     braid_progress(ch);
     return NULL;
 }
@@ -147,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_context_is_used_beside_its_channel, make, drop),
+        cmocka_unit_test_setup_teardown(two_threads_share_a_channel, make, drop),
         cmocka_unit_test_setup_teardown(a_region_in_use_by_another_thread_is_kept, make, drop),
     };
     return cmocka_run_group_tests_name("threads", tests, NULL, NULL);

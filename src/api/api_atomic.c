@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api_atomic.c - atomics as their caller sees them: native ones on the home lane, all others asked of the target.
+ * May not decide which is which: src/plan/plan_atomic.c does. Called by the user; next: api_order.c
+ */
+#include "api.h"
+
+#include <errno.h>
+
+_Static_assert((int)PLAN_ATOMIC_OP_ADD == BRAID_ATOMIC_ADD && (int)PLAN_ATOMIC_OP_FETCH_XOR == BRAID_ATOMIC_FETCH_XOR,
+               "plan and braid.h number atomics alike");
+
+/* With the rule of the home rail switched off, atomics go over any lane. */
+static unsigned api_atomic_lane(struct api_peer *peer)
+{
+    if (!(peer->channel->braid->options.fault & PLAN_FAULT_HOME))
+        return peer->home;
+    return peer->spin++ % peer->lane_count;
+}
+
+static struct rail_request api_atomic_native(const struct api_peer *peer, unsigned lane, const struct braid_remote *dst,
+                                             const struct braid_atomic *atomic)
+{
+    bool swap = atomic->op == BRAID_ATOMIC_COMPARE_SWAP;
+    return (struct rail_request){
+        .kind = swap ? RAIL_KIND_COMPARE_SWAP : RAIL_KIND_FETCH_ADD,
+        .klass = RAIL_CLASS_WORD,
+        .epoch = peer->epoch,
+        .len = 8,
+        .remote_addr = dst->addr,
+        .rkey = rail_wire_view_rkey(dst->key->bytes, peer->remote_rail[lane], true),
+        .operand = swap                               ? atomic->compare
+                   : atomic->op == BRAID_ATOMIC_FETCH ? 0
+                                                      : atomic->operand,
+        .swap = atomic->operand,
+    };
+}
+
+struct api_word api_atomic_word(struct api_peer *peer, const struct braid_remote *dst,
+                                const struct braid_atomic *atomic)
+{
+    bool reached = peer->home < peer->lane_count || (peer->channel->braid->options.fault & PLAN_FAULT_HOME);
+    if (plan_atomic((enum plan_atomic_op)atomic->op, atomic->bytes, reached) == PLAN_ATOMIC_NATIVE) {
+        unsigned lane = api_atomic_lane(peer);
+        return (struct api_word){
+            .kind = PLAN_WORD_ATOMIC, .lane = (uint8_t)lane, .request = api_atomic_native(peer, lane, dst, atomic)};
+    }
+    return (struct api_word){
+        .kind = PLAN_WORD_MESSAGE,
+        .lane = (uint8_t)peer->word,
+        .atomic = (uint8_t)atomic->op,
+        .request =
+            {
+                .klass = RAIL_CLASS_WORD,
+                .epoch = peer->epoch,
+                .len = atomic->bytes,
+                .remote_addr = dst->addr,
+                .rkey = rail_wire_view_rkey(dst->key->bytes, peer->home_rail, true),
+                .operand = atomic->operand,
+                .swap = atomic->compare,
+            },
+    };
+}
+
+int api_atomic(struct braid_channel *ch, int pe, const struct braid_remote *dst, const struct braid_atomic *atomic,
+               uint64_t *old, struct braid_done *done)
+{
+    struct api_peer *peer;
+    if (!atomic || plan_atomic((enum plan_atomic_op)atomic->op, atomic->bytes, true) == PLAN_ATOMIC_INVALID) {
+        api_log_limited(ch, API_LOG_ARGUMENT, "atomic op %d on %u bytes: expected one of braid_atomic_op on 4 or 8",
+                        atomic ? (int)atomic->op : -1, atomic ? atomic->bytes : 0);
+        return -EINVAL;
+    }
+    int rc = api_check_word(ch, pe, dst, atomic->bytes, &peer);
+    if (rc)
+        return rc;
+    struct api_word word = api_atomic_word(peer, dst, atomic);
+    return api_order_submit(peer, &word, NULL, old, done);
+}
+
+int braid_atomic(struct braid_channel *ch, int pe, struct braid_remote dst, const struct braid_atomic *atomic,
+                 uint64_t *old, struct braid_done *done)
+{
+    if (!ch)
+        return -EINVAL;
+    api_enter(ch);
+    int rc = api_atomic(ch, pe, &dst, atomic, old, done);
+    api_leave(ch);
+    return rc;
+}

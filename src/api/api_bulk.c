@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api_bulk.c - bulk puts and gets on their way to the lanes: what the lanes do not take yet waits in a queue per peer and
+ * direction, first come, first served; a lane takes a piece whenever its window is open.
+ * May not decide how much or where: src/plan does. Called by api_put.c, api_get.c and api_progress.c.
+ * next: src/plan/plan_stripe.c, then src/rail/rail_lane.c
+ */
+#include "api.h"
+
+#include <errno.h>
+
+bool api_bulk_room(const struct api_peer *peer, const struct api_flow *flow, uint32_t ops)
+{
+    const struct braid_channel *ch = peer->channel;
+    return flow->waiting + ops <= ch->braid->options.bulk_depth && ch->op_free >= ops;
+}
+
+void api_bulk_accept(struct api_flow *flow, struct api_op *op, const struct api_transfer *t)
+{
+    op->next = NULL;
+    op->key = t->key;
+    op->local_addr = t->local_addr;
+    op->remote_addr = t->remote_addr;
+    op->left = t->len;
+    op->epoch = t->peer->epoch;
+    *flow->link = op;
+    flow->link = &op->next;
+    flow->waiting++;
+    flow->accepted++;
+    flow->bytes += t->len;
+}
+
+static void api_bulk_pop(struct api_flow *flow)
+{
+    struct api_op *op = flow->head;
+    flow->head = op->next;
+    if (!flow->head)
+        flow->link = &flow->head;
+    flow->waiting--;
+    flow->handed++;
+}
+
+/* The gated put at the head may go once all accepted before it is visible. Its bulk predecessors have been handed on. */
+static enum plan_order api_bulk_gate(struct api_peer *peer, const struct api_op *op)
+{
+    struct plan_order_in in = api_order_in(peer, PLAN_MAX_LANES);
+    if (peer->words_sent < op->words)
+        return PLAN_ORDER_WAIT;
+    if (!peer->gate_marked) {
+        plan_order_mark(&in, PLAN_WORD_GATE, &peer->gate);
+        peer->gate_marked = true;
+        api_flush_want(peer, PLAN_MAX_LANES, &peer->gate);
+    }
+    return plan_order(&in, &peer->gate);
+}
+
+/* The op at the head is through, well or badly. */
+static void api_bulk_finish(struct api_peer *peer, struct api_flow *flow, int error)
+{
+    struct api_op *op = flow->head;
+    api_bulk_pop(flow);
+    flow->bytes -= op->left;
+    if (flow == &peer->put) {
+        /* What is lost before it is posted counts as posted on a dead lane all the same: its count is then never
+         * reached, so no word op behind it can announce lost data. */
+        if (error && peer->dead)
+            peer->counts.posted[__builtin_ctz(peer->dead)]++;
+        plan_overlap_all_posted(&peer->overlap, op->ticket);
+        peer->gate_marked = false;
+        api_order_mark_all(peer);
+    }
+    api_op_piece_end(op, error);
+}
+
+static void api_bulk_post(struct api_peer *peer, struct api_flow *flow, unsigned k, uint64_t len)
+{
+    struct api_op *op = flow->head;
+    bool put = flow == &peer->put;
+    struct rail_request request = {
+        .kind = put ? RAIL_KIND_WRITE : RAIL_KIND_READ,
+        .klass = RAIL_CLASS_BULK,
+        .epoch = op->epoch,
+        .len = (uint32_t)len,
+        .cookie = (uintptr_t)op,
+        .local_addr = op->local_addr,
+        .remote_addr = op->remote_addr,
+        .lkey = op->mem->lkey[peer->local_rail[k]],
+        .rkey = rail_wire_view_rkey(op->key->bytes, peer->remote_rail[k], op->strict),
+    };
+    rail_lane_queue(peer->lane[k], &request);
+    op->pieces++;
+    op->local_addr += len;
+    op->remote_addr += len;
+    op->left -= len;
+    flow->bytes -= len;
+    plan_lane_posted(&flow->lane[k], peer->channel->now_ns, len);
+    peer->channel->count.pieces++;
+    if (put)
+        plan_overlap_posted(&peer->overlap, op->ticket, k, ++peer->counts.posted[k], false);
+}
+
+static bool api_bulk_slot(const struct api_peer *peer, const struct api_flow *flow, unsigned k, uint64_t len)
+{
+    return rail_lane_room(peer->lane[k], RAIL_CLASS_BULK, flow == &peer->put ? RAIL_KIND_WRITE : RAIL_KIND_READ,
+                          (uint32_t)len);
+}
+
+/* Which lanes have a slot is asked once a pump; a lane that runs out on the way is found out by api_bulk_post(). */
+static void api_bulk_slots(const struct api_peer *peer, struct api_flow *flow)
+{
+    for (unsigned k = 0; k < peer->lane_count; k++)
+        flow->lane[k].slot = true;
+}
+
+/* One lane for the whole op: the one it must follow on, or for a medium one the lane that ends first. A lane index, or
+ * -EAGAIN, -ENOTCONN. */
+static int api_bulk_lane(const struct api_peer *peer, struct api_flow *flow, const struct api_op *op)
+{
+    if (op->lane == PLAN_MAX_LANES)
+        return plan_stripe_lane(flow->lane, peer->lane_count, peer->channel->now_ns, op->left);
+    if (!flow->lane[op->lane].live)
+        return -ENOTCONN;
+    return plan_lane_room(&flow->lane[op->lane]) ? op->lane : -EAGAIN;
+}
+
+/* Hands on a whole op, or a quantum of it where it may be cut but must stay on its lane. */
+static int api_bulk_whole(struct api_peer *peer, struct api_flow *flow)
+{
+    struct api_op *op = flow->head;
+    for (;;) {
+        int k = api_bulk_lane(peer, flow, op);
+        if (k < 0)
+            return k;
+        uint64_t len = op->cut ? min_u64(op->left, min_u64(flow->lane[k].quantum, peer->max_msg)) : op->left;
+        if (api_bulk_slot(peer, flow, (unsigned)k, len)) {
+            api_bulk_post(peer, flow, (unsigned)k, len);
+            return 0;
+        }
+        flow->lane[k].slot = false;
+    }
+}
+
+/* Hands on as much of a large op as the lanes take, each a piece. */
+static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow)
+{
+    const struct api_op *op = flow->head;
+    struct plan_stripe plan;
+    for (unsigned k = 0; k < peer->lane_count; k++) {
+        if (flow->lane[k].slot)
+            flow->lane[k].slot = api_bulk_slot(peer, flow, k, op->left);
+    }
+    struct plan_stripe_in in = {
+        .remote_addr = op->remote_addr,
+        .len = op->left,
+        .behind = flow->bytes - op->left,
+        .cut = true,
+        .lanes = peer->lane_count,
+        .home = peer->word,
+        .home_lead_ns = op->lead ? flow->lane[peer->word].rtt_ns : 0,
+        .piece_min = peer->channel->braid->options.piece_min,
+        .piece_max = peer->max_msg,
+        .now_ns = peer->channel->now_ns,
+        .lane = flow->lane,
+    };
+    int rc = plan_stripe(&in, &plan);
+    if (rc)
+        return rc;
+    for (unsigned i = 0; i < plan.count; i++)
+        api_bulk_post(peer, flow, plan.piece[i].lane, plan.piece[i].len);
+    return plan.count ? 0 : -EAGAIN;
+}
+
+/* The op at the head: may it go? 0, -EAGAIN, or -ENOTCONN where what it must follow is lost. */
+static int api_bulk_open(struct api_peer *peer, struct api_op *op)
+{
+    enum plan_order order = api_bulk_gate(peer, op);
+    if (order == PLAN_ORDER_WAIT)
+        return -EAGAIN;
+    op->gate = false;
+    return order == PLAN_ORDER_NEVER ? -ENOTCONN : 0;
+}
+
+unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
+{
+    unsigned moved = 0;
+    flow->held = false;
+    api_bulk_slots(peer, flow);
+    while (flow->head) {
+        struct api_op *op = flow->head;
+        int rc = 0;
+        if (op->gate && (rc = api_bulk_open(peer, op)) == -EAGAIN)
+            return moved;
+        if (!rc)
+            rc = op->cut && op->lane == PLAN_MAX_LANES ? api_bulk_cut(peer, flow) : api_bulk_whole(peer, flow);
+        if (rc == -EAGAIN) {
+            flow->held = true;
+            return moved;
+        }
+        moved++;
+        if (rc || op->left == 0)
+            api_bulk_finish(peer, flow, rc);
+    }
+    return moved;
+}
+
+static void api_bulk_pace(struct api_peer *peer, struct api_flow *flow, unsigned k)
+{
+    const struct braid *b = peer->channel->braid;
+    struct plan_pace_in in = {
+        .on = b->options.pace && b->rail_count > 1,
+        .piece_cost_ns = b->piece_cost_ns,
+        .total_weight = b->total_weight,
+        .piece_min = b->options.piece_min,
+        .piece_max = peer->max_msg,
+    };
+    plan_lane_speed(&flow->lane[k], &flow->rate[k]);
+    plan_pace(&in, &flow->lane[k]);
+}
+
+void api_bulk_start(struct api_peer *peer, unsigned k, uint64_t line_bits, uint64_t rtt_ns)
+{
+    struct api_flow *flows[] = {&peer->put, &peer->get};
+    for (unsigned i = 0; i < 2; i++) {
+        plan_rate_init(&flows[i]->rate[k], line_bits, peer->lane[k]->mtu, rtt_ns);
+        plan_rate_rtt(&flows[i]->rate[k], rtt_ns);
+        flows[i]->lane[k].live = true;
+        api_bulk_pace(peer, flows[i], k);
+    }
+}
+
+void api_bulk_acked(struct api_flow *flow, unsigned k, uint32_t len)
+{
+    flow->acked[k] += len;
+    flow->acked_lanes |= 1u << k;
+}
+
+void api_bulk_learn(struct api_peer *peer, struct api_flow *flow)
+{
+    uint64_t now = peer->channel->now_ns;
+    for (; flow->acked_lanes; flow->acked_lanes &= flow->acked_lanes - 1) {
+        unsigned k = (unsigned)__builtin_ctz(flow->acked_lanes);
+        struct plan_rate *rate = &flow->rate[k];
+        plan_lane_acked(&flow->lane[k], now, flow->acked[k]);
+        bool left = flow->lane[k].backlog > 0;
+        if (plan_rate_take(rate, now, flow->acked[k], left && flow->held))
+            api_bulk_pace(peer, flow, k);
+        if (!left)
+            plan_rate_idle(rate);
+        flow->acked[k] = 0;
+    }
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api_flush.c - flushes: a READ behind the writes of a lane proves that they are in the target's memory, which their
+ * acknowledgement does not. At most one a lane is in flight; all who wait share it.
+ * May not decide who must wait: src/plan/plan_order.c does. Called by api_order.c, api_bulk.c, api_quiet.c and
+ * api_progress.c; next: src/rail/rail_lane.c
+ */
+#include "api.h"
+
+static void api_flush_note(struct api_peer *peer, unsigned k, uint64_t count)
+{
+    peer->flush_want[k] = max_u64(peer->flush_want[k], count);
+    peer->flush_due |= (uint16_t)(1u << k);
+}
+
+void api_flush_want(struct api_peer *peer, unsigned lane, const struct plan_wait *wait)
+{
+    struct plan_order_in in = api_order_in(peer, lane);
+    uint32_t lanes = plan_order_flush(&in, wait);
+    for (; lanes; lanes &= lanes - 1) {
+        unsigned k = (unsigned)__builtin_ctz(lanes);
+        api_flush_note(peer, k, wait->count[k]);
+    }
+}
+
+void api_flush_want_all(struct api_peer *peer)
+{
+    for (unsigned k = 0; k < peer->lane_count; k++) {
+        if (peer->counts.flushed[k] < peer->counts.posted[k])
+            api_flush_note(peer, k, peer->counts.posted[k]);
+    }
+}
+
+unsigned api_flush_drive(struct api_peer *peer)
+{
+    unsigned moved = 0;
+    for (uint32_t due = peer->flush_due & ~(peer->flushing | peer->dead); due; due &= due - 1) {
+        unsigned k = (unsigned)__builtin_ctz(due);
+        struct rail_request request = {
+            .kind = RAIL_KIND_FLUSH, .klass = RAIL_CLASS_WORD, .epoch = peer->epoch, .len = 8};
+        if (peer->counts.flushed[k] >= peer->flush_want[k]) {
+            peer->flush_due &= (uint16_t) ~(1u << k);
+            continue;
+        }
+        if (!rail_lane_room(peer->lane[k], request.klass, request.kind, request.len))
+            continue;
+        rail_lane_queue(peer->lane[k], &request);
+        peer->flushing |= (uint16_t)(1u << k);
+        peer->channel->count.flushes++;
+        moved++;
+    }
+    return moved;
+}
+
+bool api_flush_clean(const struct api_peer *peer)
+{
+    if (peer->counts.flushed[PLAN_MESSAGE] < peer->counts.posted[PLAN_MESSAGE])
+        return false;
+    for (unsigned k = 0; k < peer->lane_count; k++) {
+        if (peer->counts.flushed[k] < peer->counts.posted[k] && !(peer->dead >> k & 1))
+            return false;
+    }
+    return true;
+}

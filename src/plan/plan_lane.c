@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_lane.c - when the pieces of a lane will end, told from what was posted and what was seen to end.
+ * May not know queues; time is given. Called by src/api at each post and each completion; plan_stripe.c reads the result.
+ *
+ * Bytes not acknowledged alone would be wrong by up to a piece: of the piece on the wire nothing is known until its end,
+ * and lanes are compared at the very moment when one of them has ended a piece. So each lane has a predicted end in time.
+ */
+#include "plan.h"
+
+/* Nothing longer goes on a wire at once; also keeps the product below within 64 bits. */
+#define PLAN_LANE_LONGEST UINT32_MAX
+
+static uint64_t plan_lane_ns(const struct plan_lane *lane, uint64_t len)
+{
+    return min_u64(len, PLAN_LANE_LONGEST) * lane->mib_ns >> 20;
+}
+
+void plan_lane_speed(struct plan_lane *lane, const struct plan_rate *rate)
+{
+    lane->mib_ns = rate->mib_ns;
+    lane->weight = rate->weight;
+    lane->rtt_ns = rate->rtt_ns;
+}
+
+void plan_lane_posted(struct plan_lane *lane, uint64_t now_ns, uint64_t len)
+{
+    uint64_t soonest = now_ns + lane->rtt_ns, took = plan_lane_ns(lane, len);
+    lane->floor_ns = soonest + took;
+    lane->end_ns = max_u64(lane->end_ns, soonest) + took;
+    lane->backlog += len;
+}
+
+void plan_lane_acked(struct plan_lane *lane, uint64_t now_ns, uint64_t bytes)
+{
+    lane->backlog -= min_u64(bytes, lane->backlog);
+    if (lane->backlog == 0) {
+        lane->end_ns = now_ns;
+        return;
+    }
+    /* What is left follows at the speed of the lane, but the last piece cannot end before its own round trip. */
+    uint64_t end = max_u64(now_ns + plan_lane_ns(lane, lane->backlog), lane->floor_ns);
+    /* A little later than predicted is how late we looked; earlier, or much later, is how the lane runs. */
+    if (end > lane->end_ns && end - lane->end_ns < lane->rtt_ns / 8)
+        lane->end_ns += (end - lane->end_ns) / 4;
+    else
+        lane->end_ns = end;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_overlap.c - which bytes of a peer are being written, so that no put to the same bytes overtakes an older one.
+ * May not post or flush; counts are given. Called by src/api for each put: check, add, posted, and trim as flushes come.
+ *
+ * The common answer is "nothing there" and must be cheap. Programs write upwards through a few buffers, so most entries
+ * lie in runs: a run is a range that holds entries in the order of their tickets and addresses, so it grows at its end
+ * and shrinks at its front, and to be outside of all runs is nearly the whole test. Entries that fit no run are found by
+ * hash: such a one is kept in granules of a power of two that is not below its length, hence in two of them at most. A put
+ * looks up the granules it touches, in each size of granule that is in use. Chains run from newer to older tickets, so that
+ * the oldest entries fall off their ends.
+ */
+#include "plan.h"
+
+#define PLAN_OVERLAP_LONGEST (UINT64_C(1) << 62)       /* of one entry: its granule must fit */
+#define ATTR_SLOW            __attribute__((noinline)) /* keeps what is rare out of what is not */
+#define PLAN_OVERLAP_PROBES  16u /* granules of one size; above that it is cheaper to look at all entries */
+
+/* What a search has come upon. */
+struct plan_overlap_found {
+    unsigned lane; /* PLAN_COUNTS: nothing */
+    bool gate;
+};
+
+/* The size class of a range: granules of 4 KiB << level are not smaller than it. */
+static inline unsigned plan_overlap_level(uint64_t first, uint64_t last)
+{
+    /* At least 12 bits: the length less one, with the 12 lowest bits set. */
+    return 52 - (unsigned)__builtin_clzll((last - first) | 0xfff);
+}
+
+static inline unsigned plan_overlap_shift(unsigned level)
+{
+    return 12 + level;
+}
+
+/* Neighbours get different buckets, and so do levels. */
+static inline unsigned plan_overlap_bucket(unsigned level, uint64_t granule)
+{
+    return (unsigned)((granule ^ (uint64_t)level << 58) * UINT64_C(0x9e3779b97f4a7c15) >> 55);
+}
+
+_Static_assert(PLAN_OVERLAP_BUCKETS == 1u << (64 - 55), "the hash has as many bits as there are buckets");
+
+static inline uint64_t plan_overlap_last(uint64_t addr, uint64_t len)
+{
+    return len - 1 > UINT64_MAX - addr ? UINT64_MAX : addr + (len - 1);
+}
+
+static inline unsigned plan_overlap_slot(uint64_t ticket)
+{
+    return (unsigned)(ticket % PLAN_OVERLAP_ENTRIES);
+}
+
+/* Whether something of an entry is not flushed, or not posted yet. */
+static inline bool plan_overlap_open(const struct plan_overlap *table, unsigned slot, const uint64_t *flushed)
+{
+    const struct plan_overlap_entry *e = &table->entry[slot];
+    if (!e->posted)
+        return true;
+    for (uint32_t left = e->lanes; left; left &= left - 1) {
+        unsigned k = (unsigned)__builtin_ctz(left);
+        if (flushed[k] < table->count[k][slot])
+            return true;
+    }
+    return false;
+}
+
+/* An entry overlaps: what follows from it. */
+static ATTR_SLOW void plan_overlap_judge(struct plan_overlap_found *found, const struct plan_overlap *table,
+                                         unsigned slot, const uint64_t *flushed)
+{
+    const struct plan_overlap_entry *e = &table->entry[slot];
+    if (!e->posted) {
+        *found = (struct plan_overlap_found){PLAN_MESSAGE, true};
+        return;
+    }
+    for (uint32_t left = e->lanes; left; left &= left - 1) {
+        unsigned k = (unsigned)__builtin_ctz(left);
+        if (flushed[k] >= table->count[k][slot])
+            continue;
+        found->gate |= k == PLAN_MESSAGE || (found->lane != PLAN_COUNTS && found->lane != k);
+        found->lane = k;
+    }
+}
+
+static void plan_overlap_scan(const struct plan_overlap *table, const uint64_t *flushed, uint64_t before,
+                              uint64_t first, uint64_t last, struct plan_overlap_found *found)
+{
+    for (uint64_t ticket = table->tail; ticket < min_u64(table->head, before); ticket++) {
+        unsigned slot = plan_overlap_slot(ticket);
+        if (table->entry[slot].first <= last && first <= table->entry[slot].last)
+            plan_overlap_judge(found, table, slot, flushed);
+    }
+}
+
+/* Whether the ops that did not fit have left anything to wait for. */
+static bool plan_overlap_lost_open(const struct plan_overlap *table, const uint64_t *flushed)
+{
+    if (!table->lost || table->lost_open)
+        return table->lost;
+    for (unsigned k = 0; k < PLAN_COUNTS; k++) {
+        if (flushed[k] < table->lost_count[k])
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Looks up the granules of one level that a range touches. Links in chains are (ticket + 1) * 2, plus 1 for the second
+ * granule of an entry; one that is below the tail, like 0, ends the chain.
+ */
+static inline void plan_overlap_probe(const struct plan_overlap *table, const uint64_t *flushed, uint64_t before,
+                                      uint64_t first, uint64_t last, unsigned level, struct plan_overlap_found *found)
+{
+    unsigned shift = plan_overlap_shift(level);
+    uint64_t oldest = (table->tail + 1) * 2;
+    for (uint64_t granule = first >> shift; granule <= last >> shift; granule++) {
+        uint64_t link = table->bucket[plan_overlap_bucket(level, granule)];
+        while (link >= oldest) {
+            uint64_t ticket = link / 2 - 1;
+            const struct plan_overlap_entry *e = &table->entry[plan_overlap_slot(ticket)];
+            if (e->first <= last && first <= e->last && ticket < before)
+                plan_overlap_judge(found, table, plan_overlap_slot(ticket), flushed);
+            link = e->link[link & 1];
+        }
+    }
+}
+
+/* Whether a range touches the range of a run; between the entries of a run may be gaps. */
+static inline bool plan_overlap_in_run(const struct plan_overlap *table, uint64_t first, uint64_t last)
+{
+    for (uint32_t left = table->runs; left; left &= left - 1) {
+        const struct plan_overlap_run *run = &table->run[__builtin_ctz(left)];
+        if (run->first <= last && first <= run->last)
+            return true;
+    }
+    return false;
+}
+
+/* The whole search, where the quick look at runs was not enough; `scan`: a run is touched, so look at all entries. */
+static ATTR_SLOW enum plan_overlap_answer plan_overlap_search(const struct plan_overlap *table, const uint64_t *flushed,
+                                                              uint64_t before, uint64_t first, uint64_t last, bool scan,
+                                                              unsigned *lane)
+{
+    struct plan_overlap_found found = {PLAN_COUNTS, false};
+    if (table->lost && table->lost_first <= last && first <= table->lost_last && plan_overlap_lost_open(table, flushed))
+        return PLAN_OVERLAP_GATE;
+    for (uint64_t levels = table->levels; levels && !scan; levels &= levels - 1) {
+        unsigned level = (unsigned)__builtin_ctzll(levels);
+        scan = (last - first) >> plan_overlap_shift(level) >= PLAN_OVERLAP_PROBES;
+        if (!scan)
+            plan_overlap_probe(table, flushed, before, first, last, level, &found);
+    }
+    if (scan)
+        plan_overlap_scan(table, flushed, before, first, last, &found);
+    if (found.lane == PLAN_COUNTS)
+        return PLAN_OVERLAP_NONE;
+    if (found.gate)
+        return PLAN_OVERLAP_GATE;
+    *lane = found.lane;
+    return PLAN_OVERLAP_FOLLOW;
+}
+
+enum plan_overlap_answer plan_overlap_check(const struct plan_overlap *table, const uint64_t *flushed, uint64_t before,
+                                            uint64_t addr, uint64_t len, unsigned *lane)
+{
+    uint64_t last = plan_overlap_last(addr, len);
+    bool scan = plan_overlap_in_run(table, addr, last);
+    if (!scan && !table->levels && !table->lost)
+        return PLAN_OVERLAP_NONE;
+    return plan_overlap_search(table, flushed, before, addr, last, scan, lane);
+}
+
+/* No place for a range of its own: it joins the one that stands for all such. */
+static ATTR_SLOW uint64_t plan_overlap_lose(struct plan_overlap *table, uint64_t first, uint64_t last)
+{
+    if (!table->lost) {
+        table->lost_first = first;
+        table->lost_last = last;
+        for (unsigned k = 0; k < PLAN_COUNTS; k++)
+            table->lost_count[k] = 0;
+        table->lost = true;
+    }
+    table->lost_first = min_u64(table->lost_first, first);
+    table->lost_last = max_u64(table->lost_last, last);
+    table->lost_open++;
+    return PLAN_OVERLAP_LOST;
+}
+
+/* Whether a range may go on at the end of a run: behind it, with a gap that is not longer than the range. */
+static inline bool plan_overlap_extends(const struct plan_overlap_run *run, uint64_t first, uint64_t last)
+{
+    return first - run->last - 1 <= last - first; /* where it is not behind, the left side wraps and is larger */
+}
+
+/* The run that a new entry goes on with, or a new one; PLAN_OVERLAP_RUNS where there is none. */
+static ATTR_SLOW unsigned plan_overlap_find_run(struct plan_overlap *table, uint64_t first, uint64_t last)
+{
+    for (uint32_t left = table->runs; left; left &= left - 1) {
+        unsigned k = (unsigned)__builtin_ctz(left);
+        if (plan_overlap_extends(&table->run[k], first, last))
+            return k;
+    }
+    unsigned k = (unsigned)__builtin_ctz(~table->runs);
+    if (k < PLAN_OVERLAP_RUNS) {
+        table->runs |= UINT32_C(1) << k;
+        table->run[k] = (struct plan_overlap_run){.first = first};
+    }
+    return k;
+}
+
+/* Makes an entry that fits no run known to the hash. */
+static ATTR_SLOW void plan_overlap_hash(struct plan_overlap *table, struct plan_overlap_entry *e, uint64_t ticket)
+{
+    unsigned level = plan_overlap_level(e->first, e->last), shift = plan_overlap_shift(level);
+    uint64_t *bucket = &table->bucket[plan_overlap_bucket(level, e->first >> shift)];
+    e->link[0] = *bucket;
+    *bucket = (ticket + 1) * 2;
+    if (e->first >> shift != e->last >> shift) {
+        bucket = &table->bucket[plan_overlap_bucket(level, e->last >> shift)];
+        e->link[1] = *bucket;
+        *bucket = (ticket + 1) * 2 + 1;
+    }
+    table->levels |= UINT64_C(1) << level;
+    table->newest[level] = ticket;
+}
+
+uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t len)
+{
+    uint64_t last = plan_overlap_last(addr, len), ticket = table->head;
+    if (ticket - table->tail == PLAN_OVERLAP_ENTRIES || len > PLAN_OVERLAP_LONGEST)
+        return plan_overlap_lose(table, addr, last);
+    struct plan_overlap_entry *e = &table->entry[plan_overlap_slot(ticket)];
+    unsigned run = table->recent;
+    if (!(table->runs >> run & 1) || !plan_overlap_extends(&table->run[run], addr, last))
+        run = plan_overlap_find_run(table, addr, last);
+    e->first = addr;
+    e->last = last;
+    e->lanes = 0;
+    e->posted = false;
+    e->run = (uint8_t)run;
+    table->head = ticket + 1;
+    if (run == PLAN_OVERLAP_RUNS) {
+        plan_overlap_hash(table, e, ticket);
+        return ticket;
+    }
+    table->recent = run;
+    table->run[run].last = last;
+    table->run[run].entries++;
+    return ticket;
+}
+
+void plan_overlap_posted(struct plan_overlap *table, uint64_t ticket, unsigned lane, uint64_t count, bool last)
+{
+    if (ticket == PLAN_OVERLAP_LOST) {
+        table->lost_count[lane] = max_u64(table->lost_count[lane], count);
+        table->lost_open -= last;
+        return;
+    }
+    struct plan_overlap_entry *e = &table->entry[plan_overlap_slot(ticket)];
+    table->count[lane][plan_overlap_slot(ticket)] = count;
+    e->lanes |= UINT32_C(1) << lane;
+    e->posted = last;
+}
+
+void plan_overlap_all_posted(struct plan_overlap *table, uint64_t ticket)
+{
+    if (ticket == PLAN_OVERLAP_LOST)
+        table->lost_open--;
+    else
+        table->entry[plan_overlap_slot(ticket)].posted = true;
+}
+
+void plan_overlap_trim(struct plan_overlap *table, const uint64_t *flushed)
+{
+    for (; table->tail != table->head; table->tail++) {
+        unsigned slot = plan_overlap_slot(table->tail);
+        const struct plan_overlap_entry *e = &table->entry[slot];
+        if (plan_overlap_open(table, slot, flushed))
+            break;
+        if (e->run == PLAN_OVERLAP_RUNS)
+            continue;
+        struct plan_overlap_run *run = &table->run[e->run];
+        run->first = e->last + 1;
+        if (--run->entries == 0)
+            table->runs &= ~(UINT32_C(1) << e->run);
+    }
+    for (uint64_t levels = table->levels; levels; levels &= levels - 1) {
+        if (table->newest[__builtin_ctzll(levels)] < table->tail)
+            table->levels &= ~(levels & -levels);
+    }
+    if (table->lost && !plan_overlap_lost_open(table, flushed))
+        table->lost = false;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_pace.c - how much a lane may hold, in which pieces, and from which size on cutting pays.
+ * May not know what waits; it sets sizes. Called by src/api at start and whenever an estimate has changed;
+ * next: plan_stripe.c
+ */
+#include "plan.h"
+
+#define PLAN_PACE_PACKET 4096u /* pieces are multiples of the largest MTU, so that all their packets are full */
+
+static uint64_t plan_pace_round(uint64_t bytes, uint64_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane)
+{
+    if (!in->on) {
+        lane->quantum = in->piece_max ? in->piece_max : PLAN_NO_LIMIT;
+        lane->window = PLAN_NO_LIMIT;
+        return;
+    }
+    uint64_t flight = (uint64_t)lane->rtt_ns * lane->weight >> 12;
+    /* One thread feeds all rails: a piece has to last them three times as long as it costs. */
+    uint64_t feed = UINT64_C(3) * in->piece_cost_ns * min_u64(in->total_weight, UINT32_MAX) >> 12;
+    uint64_t quantum = min_u64(max_u64(max_u64(flight / 2, feed), max_u64(in->piece_min, 1)), PLAN_NO_LIMIT);
+    quantum = plan_pace_round(quantum, PLAN_PACE_PACKET);
+    lane->quantum = in->piece_max ? min_u64(quantum, in->piece_max) : quantum;
+    lane->window = min_u64(flight, PLAN_NO_LIMIT) + 2 * lane->quantum;
+}
+
+void plan_threshold(uint32_t piece_cost_ns, uint32_t mib_ns, uint64_t total_weight, struct plan_threshold *out)
+{
+    /* Half the length saved on the wire is twice the cost: so long is a piece of the shortest transfer that is cut. */
+    uint64_t bytes = (UINT64_C(2) * piece_cost_ns << 20) / max_u64(mib_ns, 1);
+    uint64_t feed = piece_cost_ns * min_u64(total_weight, UINT32_MAX) >> 13;
+    out->piece_min = plan_pace_round(max_u64(max_u64(bytes, feed), 1), 1024);
+    out->stripe_min = 2 * out->piece_min;
+}
