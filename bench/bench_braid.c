@@ -95,7 +95,11 @@ static int bench_braid_settings(const struct bench_pe *p, struct bench_braid_set
     for (size_t i = 0; rc == 0 && braid_option_at(i, &row) == 0; i++) {
         const char *value = bench_braid_wish(p, row.name, ports, planes, seed);
 
-        if (strcmp(row.name, "log") == 0 || bench_braid_is_set(p->run->spec, row.name))
+        if (strcmp(row.name, "log") == 0 && p->run->spec->unreachable && !getenv("BRAID_LOG"))
+            value = "error"; /* that ports do not reach each other is meant to be so */
+        else if (strcmp(row.name, "log") == 0)
+            continue;
+        if (bench_braid_is_set(p->run->spec, row.name))
             continue;
         if (n == BENCH_BRAID_SETTINGS)
             return -ENOSPC;
