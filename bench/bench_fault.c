@@ -12,20 +12,26 @@
 struct bench_fault {
     const char *rule;
     enum bench_signal_how how;
-    bool tail, watch_last, rewrite, one_word;
+    bool tail, watch_last, rewrite, one_word, unreachable;
+    const char *unkind;
+    const char *setting;
 };
 
-/* Word ops that are writes are what keys and own-flush are about; atomics stay behind by themselves. */
+/*
+ * Word ops that are writes are what keys and own-flush are about; atomics stay behind by themselves. Where a device says
+ * that it places out of order, libbraid flushes the own lane, and the word's key does not matter. A repeated message
+ * needs an answer that is late, or seems to be.
+ */
 static const struct bench_fault bench_faults[] = {
-    {.rule = "defer"},
-    {.rule = "flush"},
-    {.rule = "own-flush", .how = BENCH_SIGNAL_SET},
-    {.rule = "keys", .how = BENCH_SIGNAL_SET},
-    {.rule = "overlap", .rewrite = true},
-    {.rule = "home", .one_word = true},
-    {.rule = "dedup"},
-    {.rule = "tail", .tail = true, .watch_last = true},
-    {.rule = "order"},
+    {.rule = "defer", .unkind = "all"},
+    {.rule = "flush", .unkind = "all"},
+    {.rule = "own-flush", .unkind = "all", .how = BENCH_SIGNAL_SET},
+    {.rule = "keys", .unkind = "relaxed+ackvis+atomics", .how = BENCH_SIGNAL_SET},
+    {.rule = "overlap", .unkind = "all", .rewrite = true},
+    {.rule = "home", .unkind = "all", .one_word = true},
+    {.rule = "dedup", .unkind = "all", .unreachable = true, .setting = "reply_timeout=10"},
+    {.rule = "tail", .unkind = "all", .tail = true, .watch_last = true},
+    {.rule = "order", .unkind = "all"},
 };
 
 /** The fabric's text, out of a file where it is the name of one: the keys in it are looked for and others added. */
@@ -55,20 +61,34 @@ static int bench_fault_fabric(const char *text, char *out, size_t len, char *why
 }
 
 /** Adds "key=value" unless the text has the key. */
-static int bench_fault_key(char *text, size_t len, const char *key, const char *value)
+static void bench_fault_key(char *text, size_t len, const char *key, const char *value)
 {
     size_t n = strlen(text), key_len = strlen(key);
 
     for (const char *at = text; (at = strstr(at, key)); at++) {
         if (at[key_len] == '=' && (at == text || strchr(", \t\r\n", at[-1])))
-            return 0;
+            return;
     }
-    return (size_t)snprintf(text + n, len - n, "%s%s=%s", n ? "\n" : "", key, value) < len - n ? 0 : -EINVAL;
+    snprintf(text + n, len - n, "%s%s=%s", !n ? "" : strchr(text, '\n') ? "\n" : ",", key, value);
+}
+
+static void bench_fault_setting(struct bench_spec *spec, const char *setting)
+{
+    int i = 0;
+
+    while (spec->setting[i]) { /* the caller's own comes first and stays */
+        if (strncmp(spec->setting[i], setting, strcspn(setting, "=") + 1) == 0)
+            return;
+        i++;
+    }
+    if (i < BENCH_SETTINGS)
+        spec->setting[i] = setting;
 }
 
 int bench_fault_defaults(struct bench_spec *spec, char *fabric, size_t len, char *why, size_t why_len)
 {
     const struct bench_fault *f = NULL;
+    bool streams = spec->pattern == BENCH_PUT || spec->pattern == BENCH_SIGNAL;
     int rc;
 
     for (size_t i = 0; i < sizeof(bench_faults) / sizeof(bench_faults[0]); i++) {
@@ -76,26 +96,32 @@ int bench_fault_defaults(struct bench_spec *spec, char *fabric, size_t len, char
             f = &bench_faults[i];
     }
     if (!f) {
-        snprintf(why, why_len,
-                 "bench: seen the rule \"%s\", expected defer, flush, own-flush, keys, overlap, home, dedup, "
-                 "tail or order",
-                 spec->fault);
+        snprintf(
+            why, why_len,
+            "bench: seen the rule \"%s\", expected defer, flush, own-flush, keys, overlap, home, dedup, tail or order",
+            spec->fault);
         return -EINVAL;
     }
     rc = bench_fault_fabric(spec->fabric ? spec->fabric : "", fabric, len, why, why_len);
-    if (rc == 0)
-        rc = bench_fault_key(fabric, len, "jitter", "3us");
-    if (rc == 0)
-        rc = bench_fault_key(fabric, len, "unkind", "all");
-    spec->fabric = fabric;
-    if (spec->pattern == BENCH_ATOMIC || spec->pattern == BENCH_GET)
+    if (rc)
         return rc;
-    if (f->how == BENCH_SIGNAL_SET)
+    bench_fault_key(fabric, len, "jitter", "3us");
+    bench_fault_key(fabric, len, "unkind", f->unkind);
+    spec->fabric = fabric;
+    if (f->setting)
+        bench_fault_setting(spec, f->setting);
+    if (streams && f->unreachable && !spec->unreachable) {
+        bench_fault_key(fabric, len, "nodes", "4");
+        bench_fault_key(fabric, len, "ports", "4");
+        bench_fault_key(fabric, len, "topo", "rail");
+        spec->unreachable = spec->peers ? spec->peers : 1;
+    }
+    if (streams && f->how == BENCH_SIGNAL_SET)
         spec->signal_how = f->how;
-    if (f->tail && !spec->tail)
+    if (streams && f->tail && !spec->tail)
         spec->tail = "on";
-    spec->watch_last |= f->watch_last;
-    spec->rewrite |= f->rewrite;
-    spec->one_word |= f->one_word;
-    return rc;
+    spec->watch_last |= streams && f->watch_last;
+    spec->rewrite |= streams && f->rewrite;
+    spec->one_word |= streams && f->one_word;
+    return 0;
 }

@@ -140,8 +140,9 @@ bool bench_in_look(struct bench_pe *p)
 /** The word at the end of the run, against what was sent. */
 static void bench_in_check_word(struct bench_pe *p, int index, uint64_t expected)
 {
-    if (bench_word(p, index) != expected)
-        p->run->errors++;
+    uint64_t seen = bench_word(p, index);
+
+    p->run->errors += seen < expected ? expected - seen : seen - expected;
 }
 
 bool bench_in_complete(struct bench_pe *p)

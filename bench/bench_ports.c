@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_ports.c - which ports a PE opens, and in which planes they are. Where peers shall not reach a home rail, PEs open
- * different halves of their ports. Called by bench_run.c and bench_braid.c; next: emu_sim.h.
+ * different ports. Called by bench_run.c and bench_braid.c; next: emu_sim.h.
  */
 #include "bench_int.h"
 
@@ -9,49 +9,44 @@
 #include <stdio.h>
 #include <string.h>
 
-/** Which of its ports a PE opens. */
-enum bench_half { BENCH_ALL, BENCH_NEAR, BENCH_FAR };
-
 /**
- * The target opens all its ports. Most PEs open the first half, so the target's home is there; those that shall not reach
- * it open the second half. Of atomics these are the last ones that take part, of streams it is the sender.
+ * Keeping peers from a home rail, on n ports of which each reaches only its like (topo=rail). The target opens all but the
+ * last; most PEs open the first few (near) and the last, so that they choose the target's home among the first; the
+ * others (far) open the rest and the last. All meet on the last or on one of their own.
  */
-static enum bench_half bench_half(const struct bench_run *run, int pe)
+enum bench_side { BENCH_ALL, BENCH_TARGET, BENCH_NEAR, BENCH_FAR };
+
+static enum bench_side bench_side(const struct bench_run *run, int pe)
 {
     const struct bench_spec *s = run->spec;
     int last = s->all ? run->n_pes - 1 : run->peers;
 
     if (!s->unreachable)
         return BENCH_ALL;
-    if (s->pattern == BENCH_ATOMIC) {
+    if (s->pattern == BENCH_ATOMIC) { /* the last ones that take part */
         if (pe == 0)
-            return BENCH_ALL;
+            return BENCH_TARGET;
         return pe <= last && pe > last - s->unreachable ? BENCH_FAR : BENCH_NEAR;
     }
-    if (pe == 0)
+    if (pe == 0) /* the only sender */
         return BENCH_FAR;
-    return bench_incoming_count(run, pe) ? BENCH_ALL : BENCH_NEAR;
+    return bench_incoming_count(run, pe) ? BENCH_TARGET : BENCH_NEAR;
 }
 
-/** Cuts "a,b,c,d" down to [from, to), in place. */
-static void bench_list_cut(char *list, int from, int to)
+static bool bench_opens(enum bench_side side, int port, int n)
 {
-    char *start = list, *end;
+    int near = (n - 1) / 2, last = port == n - 1;
 
-    for (; from > 0 && start; from--, to--) {
-        start = strchr(start, ',');
-        start = start ? start + 1 : NULL;
+    switch (side) {
+    case BENCH_TARGET:
+        return !last;
+    case BENCH_NEAR:
+        return port < near || last;
+    case BENCH_FAR:
+        return port >= near;
+    default:
+        return port < n;
     }
-    if (!start) {
-        list[0] = '\0';
-        return;
-    }
-    end = start - 1;
-    for (; to > 0 && end; to--)
-        end = strchr(end + 1, ',');
-    if (end)
-        *end = '\0';
-    memmove(list, start, strlen(start) + 1);
 }
 
 static int bench_list_count(const char *list)
@@ -63,6 +58,26 @@ static int bench_list_count(const char *list)
     return n;
 }
 
+/** Leaves of "a,b,c,d" what this side opens of the first n, in place. */
+static void bench_list_cut(char *list, enum bench_side side, int n)
+{
+    const char *from = list;
+    char *to = list;
+
+    for (int i = 0; *from && i < n; i++) {
+        size_t len = strcspn(from, ",");
+
+        if (bench_opens(side, i, n)) {
+            if (to != list)
+                *to++ = ',';
+            memmove(to, from, len);
+            to += len;
+        }
+        from += len + (from[len] == ',');
+    }
+    *to = '\0';
+}
+
 /** Whose ports a PE opens: a stock transport takes the first port it finds near its GPU, and so does its neighbour's. */
 static int bench_ports_owner(const struct bench_run *run, int pe)
 {
@@ -71,7 +86,7 @@ static int bench_ports_owner(const struct bench_run *run, int pe)
 
 int bench_ports(const struct bench_run *run, int pe, char *ports, char *planes, size_t len)
 {
-    int owner = bench_ports_owner(run, pe), n, half;
+    int owner = bench_ports_owner(run, pe), n;
     int rc = run->emu->pe_ports(run->sim, owner, ports, len);
 
     if (rc == 0)
@@ -80,34 +95,23 @@ int bench_ports(const struct bench_run *run, int pe, char *ports, char *planes, 
         return rc;
     n = bench_list_count(ports);
     n = run->spec->stock ? 1 : run->spec->ports && run->spec->ports < n ? run->spec->ports : n;
-    half = n / 2;
-    switch (bench_half(run, pe)) {
-    case BENCH_ALL:
-        bench_list_cut(ports, 0, n);
-        bench_list_cut(planes, 0, n);
-        break;
-    case BENCH_NEAR:
-        bench_list_cut(ports, 0, half);
-        bench_list_cut(planes, 0, half);
-        break;
-    case BENCH_FAR:
-        bench_list_cut(ports, half, n);
-        bench_list_cut(planes, half, n);
-        break;
-    }
+    bench_list_cut(ports, bench_side(run, pe), n);
+    bench_list_cut(planes, bench_side(run, pe), n);
     return ports[0] ? 0 : -ENODEV;
 }
 
-/** Whether halves can keep peers from a home rail. */
+/** Whether the sides can keep peers from a home rail. */
 static int bench_ports_check(const struct bench_run *run, const char *planes, char *why, size_t why_len)
 {
     const struct bench_spec *s = run->spec;
     int others = run->n_pes - run->peers - 1;
 
-    if (bench_list_count(planes) < 2 || run->rails < 2) {
-        snprintf(why, why_len,
-                 "bench: peers that do not reach the home rail: seen ports that all reach each other or only "
-                 "one, expected topo=rail in the fabric and two ports at least");
+    if (bench_list_count(planes) < 3 || run->rails < 3) {
+        snprintf(
+            why, why_len,
+            "bench: peers that do not reach the home rail: seen %d ports%s, expected topo=rail in the fabric and three "
+            "ports at least",
+            run->rails, planes[0] ? "" : " that all reach each other");
         return -EINVAL;
     }
     if (s->pattern == BENCH_ATOMIC && 2 * s->unreachable < (s->all ? run->n_pes : run->peers))
@@ -138,7 +142,7 @@ int bench_ports_count(struct bench_run *run, char *why, size_t why_len)
     if (!run->spec->unreachable)
         return 0;
     rc = bench_ports_check(run, planes, why, why_len);
-    if (run->spec->pattern != BENCH_ATOMIC)
-        run->rails -= run->rails / 2; /* the sender's */
+    if (rc == 0 && run->spec->pattern != BENCH_ATOMIC) /* lanes of the sender: the last port reaches no target */
+        run->rails = run->rails - 1 - (run->rails - 1) / 2;
     return rc;
 }

@@ -34,9 +34,12 @@ static void cli_bench_head(const struct cli_bench *c)
     printf("%s%s\n", s->fault ? ", WITHOUT the rule " : "", s->fault ? s->fault : "");
 }
 
-static double cli_bench_us(uint64_t ns)
+static void cli_bench_times(const struct bench_times *t)
 {
-    return (double)ns / 1e3;
+    if (t->count)
+        printf("  %9.2f %9.2f", (double)t->p50 / 1e3, (double)t->p99 / 1e3);
+    else
+        printf("  %9s %9s", "-", "-");
 }
 
 /** What a run is compared by. */
@@ -60,9 +63,9 @@ static void cli_bench_row(const struct cli_bench *c, const struct cli_bench_run 
         printf("  %8.3f Mop/s", 1e3 * cli_bench_speed(c, r));
     else
         printf("  %7.2f  %6.1f %%", r->gbs, 100 * r->fraction);
-    printf("  %9.2f %9.2f", cli_bench_us(r->latency.p50), cli_bench_us(r->latency.p99));
+    cli_bench_times(&r->latency);
     if (signals)
-        printf("  %9.2f %9.2f", cli_bench_us(r->signal.p50), cli_bench_us(r->signal.p99));
+        cli_bench_times(&r->signal);
     printf("  %4.0f %%  %8llu", 100 * r->cpu_share, (unsigned long long)r->errors);
     if (c->n_runs > 1)
         printf("  %6.3fx", first > 0 ? cli_bench_speed(c, r) / first : 0);
