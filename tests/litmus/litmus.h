@@ -103,7 +103,7 @@ struct litmus_shape {
     int n_settings;
     int rails[LITMUS_PES]; /**< ports that a PE opens */
     int rounds;
-    bool all_write, tail, scribble;
+    bool all_write, tail, scribble, know_planes;
     unsigned gap_ns;    /**< longest pause between two ops of a writer */
     unsigned absent_ns; /**< longest time in which an observer makes no progress */
     uint32_t len_max;   /**< longest put */
@@ -164,6 +164,8 @@ struct litmus_run {
     unsigned n_spans;
     struct litmus_span shared[3]; /* words that several PEs change */
     int open;                     /* PEs that still issue, and watches not done */
+    int busy;                     /* PEs that issue, as writers or because of what they saw */
+    uint64_t moved_ns;            /* when the last of that ended */
     int failed;
 };
 
@@ -200,6 +202,8 @@ void litmus_look(struct litmus_pe *p);
 bool litmus_compare(struct litmus_pe *p, const char *name, struct litmus_span span, uint32_t at);
 /** Does what seen watches ask for. */
 int litmus_act(struct litmus_pe *p);
+/** Gives up watches of this PE whose time is long over: nobody issues any more, so what they wait for does not come. */
+void litmus_give_up(struct litmus_pe *p);
 /** The end: memory is what the image says, each op has ended once and well. */
 void litmus_final(struct litmus_pe *p);
 

@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "litmus_stubs.h"
-
 enum { LITMUS_NAP_NS = 8000 /* longest sleep in which nothing is looked at */ };
 
 enum litmus_what {
@@ -125,7 +123,7 @@ static int litmus_try(struct litmus_pe *p, const struct litmus_issue *i)
     case LITMUS_PUT_SIGNAL_SET:
         return braid_put_signal(ch, pe, i->part, i->n_parts, to, BRAID_SIGNAL_SET, i->value, done);
     case LITMUS_ATOMIC:
-        return braid_atomic(ch, pe, to, &i->atomic, i->op->check_old ? &i->op->old : NULL, done);
+        return braid_atomic(ch, pe, to, &i->atomic, i->op->check_old || i->op->ticket ? &i->op->old : NULL, done);
     case LITMUS_GET:
         return braid_get(ch, pe, litmus_local(p, i->src), to, i->src.len, done);
     }
@@ -372,6 +370,7 @@ int litmus_step(struct litmus_pe *p)
 {
     int moved = 0, rc = 0;
 
+    p->run->emu->charge(5); /* this program does more than poll: it must not be put to sleep in a poll */
     for (int c = 0; c < LITMUS_CHANNELS && p->ch[c]; c++) {
         rc = braid_progress(p->ch[c]);
         if (rc < 0)

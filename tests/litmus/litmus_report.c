@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { LITMUS_SHOWN = 20 /* bad cells that are shown in full */ };
+
 bool litmus_cell_good(const struct litmus_cell *cell)
 {
     if (cell->failed || cell->done == 0)
@@ -107,6 +109,8 @@ static void litmus_rule_table(const struct litmus_board *b)
 
 void litmus_report_tables(const struct litmus_board *b)
 {
+    unsigned shown = 0;
+
     for (int kind = 0; kind < LITMUS_KINDS; kind++) {
         for (int mode = 0; mode < LITMUS_MODES; mode++)
             litmus_table(b, (enum litmus_mode)mode, (enum litmus_kind)kind);
@@ -116,7 +120,7 @@ void litmus_report_tables(const struct litmus_board *b)
     for (unsigned i = 0; i < b->n_cells; i++) {
         const struct litmus_cell *cell = &b->cell[i];
 
-        if (litmus_cell_good(cell))
+        if (litmus_cell_good(cell) || ++shown > LITMUS_SHOWN)
             continue;
         printf("\nBAD: %s, %s, %s%s%s: %" PRIu64 " of %" PRIu64 " seeds violate, %" PRIu64 " failed\n",
                cell->c.test->name, litmus_mode_name(cell->c.mode), litmus_kind_name(cell->c.kind),
@@ -124,6 +128,8 @@ void litmus_report_tables(const struct litmus_board *b)
                cell->failed);
         litmus_again(cell, "  ");
     }
+    if (shown > LITMUS_SHOWN)
+        printf("\n... and %u more\n", shown - LITMUS_SHOWN);
 }
 
 /** A test, mode and kind over all ports is one point. */

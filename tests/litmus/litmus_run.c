@@ -4,7 +4,6 @@
  * gives the verdict. Nothing outlives a simulation. Called by the drivers; next: the tests' rounds, litmus_watch.c.
  */
 #include "litmus.h"
-#include "litmus_stubs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -73,36 +72,46 @@ static int litmus_alltoall(void *arg, const void *send, void *recv, size_t bytes
     return p->run->emu->alltoall(send, recv, bytes_each);
 }
 
+/** Keeps the first n words of a list. */
+static void litmus_cut(char *list, int n)
+{
+    for (char *at = list; *at; at++) {
+        if (*at == ',' && --n == 0)
+            *at = '\0';
+        if (n == 0)
+            return;
+    }
+}
+
 /** The first n of a PE's ports. */
 static int litmus_ports(struct litmus_pe *p, int n, char *out, size_t len)
 {
     int rc = p->run->emu->pe_ports(p->run->sim, p->pe, out, len);
 
-    for (char *at = out; rc == 0 && *at; at++) {
-        if (*at == ',' && --n == 0)
-            *at = '\0';
-        if (n == 0)
-            break;
-    }
+    if (rc == 0)
+        litmus_cut(out, n);
     return rc;
 }
 
 static int litmus_open(struct litmus_pe *p)
 {
     struct litmus_shape *s = &p->run->shape;
-    char ports[LITMUS_PORTS_TEXT + 8] = "ports=", seed[64];
-    const char *settings[LITMUS_SETTINGS + 3];
+    char ports[LITMUS_PORTS_TEXT + 8] = "ports=", planes[64] = "planes=", seed[64];
+    const char *settings[LITMUS_SETTINGS + 4];
     struct braid_options o = BRAID_OPTIONS_INIT;
     int n = 0, rc = litmus_ports(p, s->rails[p->pe], ports + 6, LITMUS_PORTS_TEXT);
 
+    rc = rc ? rc : p->run->emu->pe_planes(p->run->sim, p->pe, planes + 7, sizeof(planes) - 7);
     if (rc)
         return rc;
+    litmus_cut(planes + 7, s->rails[p->pe]);
     snprintf(seed, sizeof(seed), "seed=%" PRIu64, p->run->c->seed * 16 + (uint64_t)p->pe + 1);
     settings[n++] = ports;
     settings[n++] = seed;
+    if (s->know_planes)
+        settings[n++] = planes;
     for (int i = 0; i < s->n_settings; i++)
-        if (!litmus_stub_unknown(s->setting[i])) /* STUB */
-            settings[n++] = s->setting[i];
+        settings[n++] = s->setting[i];
     settings[n] = NULL;
     o.settings = settings;
     o.now = litmus_now;
@@ -171,12 +180,13 @@ static int litmus_work(struct litmus_pe *p)
     if (p->pe == 0 || r->shape.all_write)
         rc = litmus_write(p);
     r->open--;
+    r->busy--;
+    r->moved_ns = r->emu->now();
     while (rc == 0 && (r->open > 0 || p->n_act)) {
         rc = litmus_act(p);
         rc = rc ? rc : litmus_idle(p);
+        litmus_give_up(p);
     }
-    for (int c = 0; rc == 0 && c < LITMUS_CHANNELS && p->ch[c]; c++)
-        rc = braid_quiet(p->ch[c], BRAID_ALL_PES);
     rc = rc ? rc : r->emu->barrier();
     if (rc == 0 && !r->failed)
         litmus_final(p);
@@ -237,7 +247,7 @@ static struct litmus_run *litmus_new(const struct emu_sim_api *emu, const struct
     r->emu = emu;
     r->c = c;
     r->verdict = v;
-    r->open = c->test->pes;
+    r->open = r->busy = c->test->pes;
     litmus_shape_draw(c, &r->shape);
     return r;
 }

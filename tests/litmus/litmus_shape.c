@@ -122,13 +122,15 @@ static void litmus_wire(const struct litmus_case *c, struct litmus_draw *d, stru
         s->rails[i] = fewer ? 1 + (int)litmus_pick(d, (unsigned)c->ports) : c->ports;
     }
     s->rails[0] = c->ports;
+    /* Unknown planes cost lanes; told, they decide the pairing. Ports that are missing need them told. */
+    s->know_planes = strstr(s->fabric, "planes") && (strstr(s->fabric, "without") || litmus_pick(d, 4));
 }
 
 static void litmus_options(const struct litmus_case *c, struct litmus_draw *d, struct litmus_shape *s)
 {
     static const char *const stripes[] = {"257", "257", "512", "1K", "4K"};
     static const char *const pieces[] = {"128", "128", "256", "1K"};
-    static const char *const bulk[] = {"1", "2", "4", "16", "256"};
+    static const char *const bulk[] = {"32", "32", "40", "64", "256"};
     static const char *const words[] = {"1", "2", "4", "64"};
     static const char *const queues[] = {"32", "32", "40", "64", "128"};
     static const char *const replies[] = {"40", "100", "1000"};

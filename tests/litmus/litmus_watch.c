@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { LITMUS_PATIENCE_NS = 50000000 /* longer than any repeat of a lost packet takes */ };
+
 struct litmus_watch *litmus_watch_new(struct litmus_pe *p, const char *name, struct litmus_span when)
 {
     struct litmus_run *r = p->run;
@@ -140,11 +142,28 @@ int litmus_act(struct litmus_pe *p)
     for (unsigned k = 0; k < p->n_act && rc == 0; k++) { /* what is done may let more be seen */
         struct litmus_watch *w = &p->run->watch[p->act[k]];
 
+        p->run->busy++;
         rc = w->then(p, w);
+        rc = rc ? rc : litmus_quiet(p, 0, BRAID_ALL_PES); /* nobody leaves while others may have to answer it */
+        p->run->busy--;
         p->run->open--;
+        p->run->moved_ns = p->run->emu->now();
     }
     p->n_act = 0;
     return rc;
+}
+
+void litmus_give_up(struct litmus_pe *p)
+{
+    struct litmus_run *r = p->run;
+
+    if (r->busy > 0 || r->emu->now() < r->moved_ns + LITMUS_PATIENCE_NS)
+        return;
+    for (unsigned k = 0; k < p->n_unseen; k++) {
+        litmus_violation(p, r->watch[p->unseen[k]].name, r->watch[p->unseen[k]].when.len, "it was never seen");
+        r->open--;
+    }
+    p->n_unseen = 0;
 }
 
 /** Old values of fetch-and-adds are tickets: all differ. */
