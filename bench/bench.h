@@ -76,6 +76,26 @@ struct bench_port {
     uint64_t wire_tx, wire_rx; /**< everything */
 };
 
+/** The kinds of work that libbraid counts and a run pays for, in the order of the cost table. */
+enum bench_work {
+    BENCH_WORK_PUT,
+    BENCH_WORK_GET,
+    BENCH_WORK_WORD,
+    BENCH_WORK_DEFERRED,
+    BENCH_WORK_PIECE,
+    BENCH_WORK_LIST,
+    BENCH_WORK_FLUSH,
+    BENCH_WORK_MESSAGE,
+    BENCH_WORK_EXECUTED,
+    BENCH_WORK_RETIRED,
+    BENCH_WORK_PASS,
+    BENCH_WORK_POLL,
+    BENCH_WORK
+};
+
+/** The cost table's row for it. Static string. */
+const char *bench_work_name(enum bench_work w);
+
 /** Times of many ops, ns. */
 struct bench_times {
     uint64_t count, p50, p99;
@@ -97,6 +117,8 @@ struct bench_result {
     struct bench_times signal; /**< from the acceptance of the put to the acknowledgement of its signal */
     uint64_t errors;           /**< bytes that the receiver compared and found wrong, and signals it missed */
     uint64_t compared_bytes;   /**< bytes that were compared */
+    uint64_t work[BENCH_WORK]; /**< what libbraid did, all PEs together */
+    uint64_t work_ns;          /**< and what they were charged for it */
     int ports, peers, senders;
     int per_node; /**< PEs of a node */
     struct bench_port port[BENCH_PORTS];

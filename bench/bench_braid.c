@@ -15,23 +15,28 @@ struct bench_braid {
     struct braid *b;
     struct braid_channel *ch;
     struct braid_mem *mem;
-    uint64_t cost_put, cost_signal, cost_progress, cost_completion;
-    uint64_t slept_ns; /* inside calls that block */
+    struct bench_charge charge;
+    uint64_t cost_put, cost_word, cost_pass; /* paid ahead */
+    uint64_t slept_ns;                       /* inside calls that block */
 };
 
 static uint64_t bench_braid_now(void *arg)
 {
-    const struct bench_braid *t = arg;
+    struct bench_braid *t = arg;
 
+    bench_charge_now(&t->charge);
     return t->pe->run->emu->now();
 }
 
 static int bench_braid_wait(void *arg, uint64_t deadline_ns)
 {
     struct bench_braid *t = arg;
-    uint64_t began = t->pe->run->emu->now();
-    int rc = t->pe->run->emu->wait(deadline_ns);
+    uint64_t began;
+    int rc;
 
+    bench_charge_now(&t->charge);
+    began = t->pe->run->emu->now();
+    rc = t->pe->run->emu->wait(deadline_ns);
     t->slept_ns += t->pe->run->emu->now() - began;
     return rc;
 }
@@ -152,13 +157,12 @@ static int bench_braid_connect(struct bench_braid *t)
 
 static void bench_braid_costs(struct bench_braid *t)
 {
-    const struct emu_sim_api *emu = t->pe->run->emu;
+    const uint64_t *cost = t->charge.cost;
 
-    /* As if every put were cut over all lanes: never cheaper than it is. */
-    t->cost_put = emu->cost("braid_put") + emu->cost("braid_piece") * (uint64_t)(braid_rail_count(t->b) - 1);
-    t->cost_signal = emu->cost("braid_signal");
-    t->cost_progress = emu->cost("braid_progress");
-    t->cost_completion = emu->cost("braid_completion");
+    bench_charge_open(&t->charge, t->pe->run->emu, t->ch);
+    t->cost_put = cost[BENCH_WORK_PUT] + cost[BENCH_WORK_PIECE] + cost[BENCH_WORK_LIST];
+    t->cost_word = cost[BENCH_WORK_WORD];
+    t->cost_pass = cost[BENCH_WORK_PASS] + cost[BENCH_WORK_POLL] * (uint64_t)braid_rail_count(t->b);
 }
 
 int bench_braid_open(struct bench_pe *p, void **self)
@@ -195,6 +199,8 @@ void bench_braid_close(void *self)
 
     if (!t)
         return;
+    memcpy(t->pe->work, t->charge.work, sizeof(t->pe->work));
+    t->pe->work_ns = t->charge.work_ns;
     braid_mem_dereg(t->mem);
     braid_close(t->b);
     free(t);
@@ -202,19 +208,20 @@ void bench_braid_close(void *self)
 
 /* ---- calls: each pays for itself, and its time on the CPU is noted ----------------------------------------------- */
 
-/** A call begins, and pays first: what it posts must not leave before its work is done. Now, less what has been slept. */
-static uint64_t bench_braid_begin(struct bench_braid *t, uint64_t cost)
+/** A call begins, and pays first: what it posts must not leave before its work is done. Now, less what was slept. */
+static uint64_t bench_braid_begin(struct bench_braid *t, uint64_t ahead)
 {
     uint64_t began = t->pe->run->emu->now() - t->slept_ns;
 
-    t->pe->run->emu->charge(cost);
+    bench_charge_ahead(&t->charge, ahead);
     return began;
 }
 
-static void bench_braid_end(struct bench_braid *t, uint64_t began, uint64_t cost)
+static void bench_braid_end(struct bench_braid *t, uint64_t began, uint64_t ahead, int rc)
 {
-    if (cost)
-        t->pe->run->emu->charge(cost);
+    if (rc == -EAGAIN)
+        bench_charge_refused(&t->charge, ahead);
+    bench_charge_now(&t->charge);
     t->pe->busy_ns += t->pe->run->emu->now() - t->slept_ns - began;
 }
 
@@ -225,7 +232,7 @@ static int bench_braid_put(void *self, int pe, uint64_t dst, const void *src, si
     int rc = braid_put(t->ch, pe, (struct braid_remote){dst, &t->pe->key[pe]},
                        (struct braid_local){(void *)(uintptr_t)src, t->mem}, len, done);
 
-    bench_braid_end(t, began, 0);
+    bench_braid_end(t, began, t->cost_put, rc);
     return rc;
 }
 
@@ -236,7 +243,7 @@ static int bench_braid_get(void *self, int pe, void *dst, uint64_t src, size_t l
     int rc =
         braid_get(t->ch, pe, (struct braid_local){dst, t->mem}, (struct braid_remote){src, &t->pe->key[pe]}, len, done);
 
-    bench_braid_end(t, began, 0);
+    bench_braid_end(t, began, t->cost_put, rc);
     return rc;
 }
 
@@ -245,33 +252,45 @@ static int bench_braid_signal(void *self, int pe, uint64_t word, enum bench_sign
 {
     struct bench_braid *t = self;
     struct braid_remote dst = {word, &t->pe->key[pe]};
-    uint64_t began = bench_braid_begin(t, t->cost_signal);
-    int rc = how == BENCH_SIGNAL_ADD ? braid_signal_add(t->ch, pe, dst, value, done) : -EOPNOTSUPP;
+    uint64_t began = bench_braid_begin(t, t->cost_word);
+    int rc = how == BENCH_SIGNAL_ADD ? braid_signal_add(t->ch, pe, dst, value, done)
+                                     : braid_signal_set(t->ch, pe, dst, value, done);
 
-    bench_braid_end(t, began, 0);
+    bench_braid_end(t, began, t->cost_word, rc);
     return rc;
 }
 
 static int bench_braid_atomic(void *self, int pe, uint64_t word, const struct bench_atomic *a, uint64_t *old,
                               struct braid_done *done)
 {
+    static const enum braid_atomic_op ops[BENCH_OP_COUNT] = {
+        [BENCH_OP_ADD] = BRAID_ATOMIC_ADD,
+        [BENCH_OP_FETCH_ADD] = BRAID_ATOMIC_FETCH_ADD,
+        [BENCH_OP_COMPARE_SWAP] = BRAID_ATOMIC_COMPARE_SWAP,
+        [BENCH_OP_SET] = BRAID_ATOMIC_SET,
+        [BENCH_OP_SWAP] = BRAID_ATOMIC_SWAP,
+        [BENCH_OP_AND] = BRAID_ATOMIC_AND,
+        [BENCH_OP_OR] = BRAID_ATOMIC_OR,
+        [BENCH_OP_XOR] = BRAID_ATOMIC_XOR,
+        [BENCH_OP_FETCH] = BRAID_ATOMIC_FETCH,
+    };
     struct bench_braid *t = self;
     struct braid_remote dst = {word, &t->pe->key[pe]};
-    uint64_t began = bench_braid_begin(t, t->cost_signal);
-    int rc = a->op == BENCH_OP_ADD && a->bytes == 8 ? braid_signal_add(t->ch, pe, dst, a->operand, done) : -EOPNOTSUPP;
+    struct braid_atomic atomic = {ops[a->op], a->bytes, a->operand, a->compare};
+    uint64_t began = bench_braid_begin(t, t->cost_word);
+    int rc = braid_atomic(t->ch, pe, dst, &atomic, old, done);
 
-    (void)old;
-    bench_braid_end(t, began, 0);
+    bench_braid_end(t, began, t->cost_word, rc);
     return rc;
 }
 
 static int bench_braid_progress(void *self)
 {
     struct bench_braid *t = self;
-    uint64_t began = bench_braid_begin(t, t->cost_progress);
+    uint64_t began = bench_braid_begin(t, t->cost_pass);
     int n = braid_progress(t->ch);
 
-    bench_braid_end(t, began, n > 0 ? (uint64_t)n * t->cost_completion : 0);
+    bench_braid_end(t, began, t->cost_pass, 0);
     return n;
 }
 
@@ -281,7 +300,7 @@ static int bench_braid_quiet(void *self, int pe)
     uint64_t began = bench_braid_begin(t, 0);
     int rc = braid_quiet(t->ch, pe);
 
-    bench_braid_end(t, began, 0);
+    bench_braid_end(t, began, 0, 0);
     return rc;
 }
 

@@ -85,6 +85,17 @@ struct bench_incoming {
     uint64_t watched;           /* and by their last bytes up to here */
 };
 
+/** What a PE has paid for libbraid's work. */
+struct bench_charge {
+    const struct emu_sim_api *emu;
+    const struct braid_channel *ch;
+    uint64_t cost[BENCH_WORK];
+    struct braid_channel_stats last; /* paid up to here */
+    uint64_t ahead;                  /* ns paid before the work was done */
+    bool inside;
+    uint64_t work[BENCH_WORK], work_ns; /* in all */
+};
+
 /** One PE of a run. Remote addresses are those by which peers name the same offset of its memory. */
 struct bench_pe {
     struct bench_run *run;
@@ -106,6 +117,7 @@ struct bench_pe {
     uint64_t end_ns;
     uint64_t meetings; /* that it came to */
     struct bench_samples latency, signal;
+    uint64_t work[BENCH_WORK], work_ns;
 };
 
 /* Runs begin at a multiple of this, so that a fabric's timed changes can be aimed at them. */
@@ -229,6 +241,17 @@ int bench_ports(const struct bench_run *run, int pe, char *ports, char *planes, 
 void bench_fabric(struct bench_run *run);
 /** The most that a sender's rails can carry, GB/s, in [from_ns, to_ns), and how that was worked out. */
 double bench_ceiling(const struct bench_run *run, int pe, uint64_t from_ns, uint64_t to_ns, char *how, size_t how_len);
+
+/* ---- bench_charge.c ---------------------------------------------------------------------------------------------- */
+
+/** Nothing is charged before this. */
+void bench_charge_open(struct bench_charge *c, const struct emu_sim_api *emu, const struct braid_channel *ch);
+/** Pays before work is done: what a call posts must not leave earlier. */
+void bench_charge_ahead(struct bench_charge *c, uint64_t ns);
+/** Pays for all that was done since the last time. */
+void bench_charge_now(struct bench_charge *c);
+/** The call that was paid ahead was refused: the money is gone. */
+void bench_charge_refused(struct bench_charge *c, uint64_t ns);
 
 /* ---- bench_braid.c ----------------------------------------------------------------------------------------------- */
 

@@ -205,6 +205,11 @@ static void bench_figures(const struct bench_run *run, struct bench_result *out)
     out->signal = bench_samples_times(&p->signal);
     out->errors = run->errors;
     out->compared_bytes = run->compared;
+    for (int i = 0; i < run->n_pes; i++) {
+        for (int w = 0; w < BENCH_WORK; w++)
+            out->work[w] += run->pe[i]->work[w];
+        out->work_ns += run->pe[i]->work_ns;
+    }
     out->ports = run->rails;
     out->peers = run->peers;
     out->senders = run->senders;

@@ -68,6 +68,22 @@ static void cli_bench_json_what(const struct cli_bench *c, const struct cli_benc
         cli_bench_put_key(o, "op", json_string(c->op_name), bad);
 }
 
+/** What libbraid did, by the rows of the cost table, and what was charged for it. */
+static json_t *cli_bench_json_work(const struct bench_result *r, int *bad)
+{
+    json_t *o = json_object();
+
+    for (enum bench_work w = 0; w < BENCH_WORK; w++) {
+        uint64_t n = 0;
+
+        for (enum bench_work k = 0; k < BENCH_WORK; k++) /* some share a row */
+            n += strcmp(bench_work_name(k), bench_work_name(w)) == 0 ? r->work[k] : 0;
+        cli_bench_put_key(o, bench_work_name(w), json_integer((json_int_t)n), bad);
+    }
+    cli_bench_put_key(o, "ns", json_integer((json_int_t)r->work_ns), bad);
+    return o;
+}
+
 static json_t *cli_bench_json_run(const struct cli_bench *c, const struct cli_bench_run *run, int *bad)
 {
     const struct bench_result *r = &run->result;
@@ -82,10 +98,11 @@ static json_t *cli_bench_json_run(const struct cli_bench *c, const struct cli_be
     cli_bench_put_key(o, "ceiling_how", json_string(r->ceiling_how), bad);
     cli_bench_put_key(o, "fraction", json_real(r->fraction), bad);
     cli_bench_put_key(o, "cpu_share", json_real(r->cpu_share), bad);
-    cli_bench_put_key(o, "latency_us", cli_bench_times(&r->latency, bad), bad);
+    cli_bench_put_key(o, "latency_us", r->latency.count ? cli_bench_times(&r->latency, bad) : json_null(), bad);
     cli_bench_put_key(o, "signal_us", r->signal.count ? cli_bench_times(&r->signal, bad) : json_null(), bad);
     cli_bench_put_key(o, "errors", json_integer((json_int_t)r->errors), bad);
     cli_bench_put_key(o, "compared_bytes", json_integer((json_int_t)r->compared_bytes), bad);
+    cli_bench_put_key(o, "work", cli_bench_json_work(r, bad), bad);
     cli_bench_put_key(o, "port_bytes", cli_bench_json_ports(r, bad), bad);
     return o;
 }

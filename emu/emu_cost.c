@@ -29,11 +29,17 @@ static const struct emu_cost_row emu_cost_table[EMU_COST_COUNT] = {
     [EMU_COST_CREATE_QP] = {"create_qp", 60000},
     [EMU_COST_MODIFY_QP] = {"modify_qp", 30000},
     [EMU_COST_EVENT] = {"event", 1000},
-    [EMU_COST_BRAID_PUT] = {"braid_put", 260},
-    [EMU_COST_BRAID_PIECE] = {"braid_piece", 93},
-    [EMU_COST_BRAID_SIGNAL] = {"braid_signal", 175},
-    [EMU_COST_BRAID_PROGRESS] = {"braid_progress", 63},
-    [EMU_COST_BRAID_COMPLETION] = {"braid_completion", 53},
+    [EMU_COST_BRAID_PUT] = {"braid_put", 60},
+    [EMU_COST_BRAID_WORD] = {"braid_word", 80},
+    [EMU_COST_BRAID_DEFERRED] = {"braid_deferred", 40},
+    [EMU_COST_BRAID_PIECE] = {"braid_piece", 40},
+    [EMU_COST_BRAID_LIST] = {"braid_list", 10},
+    [EMU_COST_BRAID_FLUSH] = {"braid_flush", 40},
+    [EMU_COST_BRAID_MESSAGE] = {"braid_message", 100},
+    [EMU_COST_BRAID_EXECUTED] = {"braid_executed", 200},
+    [EMU_COST_BRAID_RETIRED] = {"braid_retired", 30},
+    [EMU_COST_BRAID_PASS] = {"braid_pass", 20},
+    [EMU_COST_BRAID_POLL] = {"braid_poll", 10},
 };
 
 uint64_t emu_cost_ns(enum emu_cost c)

@@ -23,11 +23,17 @@ enum emu_cost {
     EMU_COST_CREATE_QP,
     EMU_COST_MODIFY_QP,
     EMU_COST_EVENT,
-    EMU_COST_BRAID_PUT,   /* libbraid's own code, without the device's: a put in one piece */
-    EMU_COST_BRAID_PIECE, /* each further piece */
-    EMU_COST_BRAID_SIGNAL,
-    EMU_COST_BRAID_PROGRESS,   /* an empty pass over two rails */
-    EMU_COST_BRAID_COMPLETION, /* each thing that moved in it */
+    EMU_COST_BRAID_PUT,      /* libbraid's own code, without the device's: a bulk put or get accepted */
+    EMU_COST_BRAID_WORD,     /* a word op accepted and posted */
+    EMU_COST_BRAID_DEFERRED, /* more for one that has to wait */
+    EMU_COST_BRAID_PIECE,    /* a request built for a lane */
+    EMU_COST_BRAID_LIST,     /* a list of them posted */
+    EMU_COST_BRAID_FLUSH,
+    EMU_COST_BRAID_MESSAGE,  /* a target-executed atomic asked for */
+    EMU_COST_BRAID_EXECUTED, /* carried out for another */
+    EMU_COST_BRAID_RETIRED,  /* a request ended */
+    EMU_COST_BRAID_PASS,     /* a pass of progress */
+    EMU_COST_BRAID_POLL,     /* each completion queue in it */
     EMU_COST_COUNT
 };
 

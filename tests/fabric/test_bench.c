@@ -255,46 +255,43 @@ static void wrong_bytes_and_signals_are_counted(void **state)
 
 /* ---- what it costs ----------------------------------------------------------------------------------------------- */
 
-static uint64_t puts_paid, signals_paid, passes_paid, completions_paid, rest_paid;
+static uint64_t paid;
 
-/** Sorts what the program is charged by the rows of the table; the real charge follows. */
 static void charge_and_note(uint64_t ns)
 {
-    const struct emu_sim_api *emu = fabric_emu();
-    uint64_t put = emu->cost("braid_put") + emu->cost("braid_piece"); /* two rails */
-    uint64_t pass = emu->cost("braid_progress"), completion = emu->cost("braid_completion");
-
-    if (ns == put)
-        puts_paid++;
-    else if (ns == emu->cost("braid_signal"))
-        signals_paid++;
-    else if (ns == pass)
-        passes_paid++;
-    else if (ns % completion == 0)
-        completions_paid += ns / completion;
-    else
-        rest_paid++;
-    emu->charge(ns);
+    paid += ns;
+    fabric_emu()->charge(ns);
 }
 
+/** What libbraid counts is what PEs pay for, to the nanosecond but for what is paid ahead; nothing is for nothing. */
 static void every_call_is_paid_for(void **state)
 {
     struct emu_sim_api counting = *fabric_emu();
     struct bench_spec spec = {
         .pattern = BENCH_SIGNAL, .fabric = "nodes=2,ports=2", .seed = 1, .size = 65536, .count = 40, .window = 4};
-    struct bench_result result;
+    static struct bench_result result;
     char why[BENCH_WHY];
+    uint64_t sum = 0;
 
     (void)state;
     counting.charge = charge_and_note;
     if (bench_run(&counting, &spec, &result, why, sizeof(why)))
         fail_msg("%s", why);
     assert_int_equal(result.errors, 0);
-    assert_true(puts_paid >= 40);
-    assert_true(signals_paid >= 40);
-    assert_true(passes_paid > 0);
-    assert_true(completions_paid >= 40); /* each signal has one at least */
-    assert_int_equal(rest_paid, 0);
+    for (enum bench_work w = 0; w < BENCH_WORK; w++) {
+        assert_true(counting.cost(bench_work_name(w)) > 0);
+        sum += result.work[w] * counting.cost(bench_work_name(w));
+    }
+    assert_int_equal(result.work[BENCH_WORK_PUT], 40);
+    assert_int_equal(result.work[BENCH_WORK_WORD], 40);
+    assert_true(result.work[BENCH_WORK_PIECE] >= 40);
+    assert_true(result.work[BENCH_WORK_RETIRED] >= 80); /* each put and each signal */
+    assert_true(result.work[BENCH_WORK_PASS] > 0);
+    assert_true(result.work[BENCH_WORK_POLL] >= 2 * result.work[BENCH_WORK_PASS]);
+    assert_true(result.work_ns >= sum); /* and for refused calls */
+    assert_true(paid >= result.work_ns);
+    assert_true(paid <= result.work_ns + 2000); /* ahead, at the end, of two PEs */
+    assert_true(result.cpu_share > 0 && result.cpu_share < 1);
 }
 
 int main(void)
