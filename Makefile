@@ -10,12 +10,14 @@
 #   MESON_FLAGS=...  more flags for "meson setup"
 #   BRAID_QUICK=1    fewer seeds in tests that repeat a check over many
 #   FUZZ_SECONDS=n   time for each fuzz target
+#   SEEDS=n          seeds of each litmus test, mode and number of ports
 
 BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 SUITE ?=
 MESON_FLAGS ?=
 FUZZ_SECONDS ?= 20
+SEEDS ?= 10000
 comma := ,
 
 # Runs the tests and ends with "N passed, N failed", counting the checks inside each program.
@@ -29,7 +31,7 @@ configure = test -f $(1)/build.ninja || { mkdir -p $(1) && meson setup $(MESON_F
 SAN_FLAGS = -Db_lundef=false -Dbuildtype=debugoptimized
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test soak lint asan ubsan tsan coverage fuzz clean install
+.PHONY: help build demo test soak litmus lint asan ubsan tsan coverage fuzz clean install
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +56,12 @@ soak: ## the long tests
 	@scripts/deps.sh test
 	@$(call configure,$(BUILD))
 	@scripts/run-tests.py --jobs $(JOBS) --suite soak $(BUILD)
+
+litmus: ## litmus tests of order, SEEDS each, over all cores; then each rule off, which must show
+	@scripts/deps.sh test
+	@$(call configure,$(BUILD))
+	@ninja -C $(BUILD) -j $(JOBS) --quiet
+	@$(BUILD)/tests/litmus/litmus --count $(SEEDS) --with-counts --with-faults 300 --jobs $(JOBS)
 
 lint: ## format, clang-tidy, cppcheck, shellcheck, licence lines, white space, man pages, forbidden words
 	@scripts/deps.sh lint
