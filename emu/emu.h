@@ -32,7 +32,8 @@ enum {
     EMU_MAX_CQE = 65535,
     EMU_MAX_RD_ATOMIC = 16,
     EMU_MAX_MSG = 1 << 30,
-    EMU_ACK_EVERY = 16, /* packets of a long message between two acknowledgement requests */
+    EMU_PAYLOAD_ROOM = 4096, /* the largest MTU */
+    EMU_ACK_EVERY = 16,      /* packets of a long message between two acknowledgement requests */
     EMU_PSN_MASK = 0xffffff,
     EMU_FRAME_OVERHEAD = 82, /* Ethernet with preamble and gap, IPv4, UDP, BTH, ICRC: 4096 of 4178 bytes are payload */
 };
@@ -92,13 +93,19 @@ enum { EMU_PKT_FIRST = 1, EMU_PKT_LAST = 2, EMU_PKT_ACK_REQ = 4, EMU_PKT_IMM = 8
 enum emu_nak { EMU_NAK_SEQUENCE, EMU_NAK_INVALID, EMU_NAK_ACCESS, EMU_NAK_OPERATION, EMU_NAK_RNR };
 
 /**
- * Bytes on their way. Only emu_mem_load() and emu_mem_store() look inside, so that a second kind (source, lap, offset
- * instead of bytes) can be added for simulations whose payload would not fit memory.
+ * Bytes on their way, or where they come from (emu_pattern.h). Whoever sets bytes without asking for the kind does so in a
+ * packet that is new; whoever reads them uses emu_payload_read(), but for what can only be bytes.
  */
 struct emu_payload {
     uint32_t len;
-    unsigned char *bytes; /* owned by the packet; NULL where len is 0 */
+    uint32_t runs;        /* 0: bytes; else so many struct emu_run are in their place */
+    unsigned char *bytes; /* EMU_PAYLOAD_ROOM, owned by the packet; NULL where len is 0 */
 };
+
+/** Real bytes of a payload. */
+void emu_payload_read(const struct emu_payload *p, uint32_t at, void *to, uint32_t len);
+/** Turns runs, of which len bytes are there so far, into bytes. */
+void emu_payload_make_bytes(struct emu_payload *p, uint32_t len);
 
 struct emu_pkt {
     struct emu_pkt *next;
@@ -344,8 +351,13 @@ struct emu_mr {
     uint64_t local_base;  /* address that goes with the lkey */
     uint64_t remote_base; /* address that goes with the rkey */
     int access;
-    uint32_t stores; /* on their way into it */
+    uint32_t stores;             /* on their way into it */
+    struct emu_pattern *pattern; /* emu_mem_pattern: the memory, and where in it the region begins */
+    uint64_t place;
 };
+
+/** Memory that knows where its bytes came from. */
+extern const struct emu_mem_ops emu_mem_pattern;
 
 /** Whether a device could pin these bytes, to read them or to write them too. */
 bool emu_pages_ok(const void *addr, size_t len, bool write);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emu_mr.c - memory regions: keys, bounds, rights, and the only code that touches the memory behind them.
- * Host memory by copy is the first kind; others (patterns, GPU) add a struct emu_mem_ops. Called by emu_abi.c,
- * emu_req.c, emu_resp.c, emu_store.c; next: emu_pages.c.
+ * Host memory by copy is the first kind, patterns (emu_payload.c) the second; others (GPU) add a struct emu_mem_ops.
+ * Called by emu_abi.c, emu_req.c, emu_resp.c, emu_store.c; next: emu_pages.c, emu_payload.c.
  */
 #include "emu.h"
+#include "emu_pattern.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,13 +18,14 @@ enum {
 
 static void emu_mem_host_load(const struct emu_mr *mr, uint64_t off, struct emu_payload *to, uint32_t at, uint32_t len)
 {
+    emu_payload_make_bytes(to, at);
     memcpy(to->bytes + at, (const char *)mr->ibv.addr + off, len);
 }
 
 static void emu_mem_host_store(const struct emu_mr *mr, uint64_t off, const struct emu_payload *from, uint32_t at,
                                uint32_t len)
 {
-    memcpy((char *)mr->ibv.addr + off, from->bytes + at, len);
+    emu_payload_read(from, at, (char *)mr->ibv.addr + off, len);
 }
 
 static uint64_t emu_mem_host_load8(const struct emu_mr *mr, uint64_t off)
@@ -59,6 +61,26 @@ static uint32_t emu_mr_new_key(struct emu_dev *d)
     return key;
 }
 
+/** Chooses what the region's memory is. False where it cannot be had. */
+static bool emu_mr_behind(struct emu_mr *mr)
+{
+    mr->pattern = emu_pattern_find(mr->ibv.addr, mr->ibv.length, &mr->place);
+    if (mr->pattern) {
+        emu_pattern_hold(mr->pattern);
+        mr->mem = &emu_mem_pattern;
+        return true;
+    }
+    mr->mem = &emu_mem_host;
+    return emu_pages_ok(mr->ibv.addr, mr->ibv.length, mr->access & IBV_ACCESS_LOCAL_WRITE);
+}
+
+static void emu_mr_free(struct emu_mr *mr)
+{
+    if (mr->pattern)
+        emu_pattern_release(mr->pattern);
+    free(mr);
+}
+
 struct emu_mr *emu_mr_reg(struct emu_pd *pd, void *addr, size_t len, uint64_t local, uint64_t remote, int access)
 {
     struct emu_ctx *ctx = emu_ctx_of(pd->ibv.context);
@@ -74,22 +96,22 @@ struct emu_mr *emu_mr_reg(struct emu_pd *pd, void *addr, size_t len, uint64_t lo
     /* Remote write and atomic need local write (ibv_reg_mr(3)). */
     if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) && !(access & IBV_ACCESS_LOCAL_WRITE))
         return NULL;
-    if (!emu_pages_ok(addr, len, access & IBV_ACCESS_LOCAL_WRITE)) {
-        errno = EFAULT;
-        return NULL;
-    }
     mr = calloc(1, sizeof(*mr));
     if (!mr)
         return NULL;
     mr->ctx = ctx;
-    mr->mem = &emu_mem_host;
     mr->local_base = local;
     mr->remote_base = remote;
     mr->access = access;
     mr->ibv = (struct ibv_mr){.context = pd->ibv.context, .pd = &pd->ibv, .addr = addr, .length = len};
+    if (!emu_mr_behind(mr)) {
+        free(mr);
+        errno = EFAULT;
+        return NULL;
+    }
     mr->ibv.lkey = mr->ibv.rkey = mr->ibv.handle = emu_mr_new_key(ctx->dev);
     if (emu_map_put(&ctx->dev->mrs, mr->ibv.lkey, mr)) {
-        free(mr);
+        emu_mr_free(mr);
         errno = ENOMEM;
         return NULL;
     }
@@ -102,7 +124,7 @@ int emu_mr_dereg(struct emu_mr *mr)
     emu_store_settle(mr);
     emu_map_del(&mr->ctx->dev->mrs, mr->ibv.lkey);
     ((struct emu_pd *)mr->ibv.pd)->refs--;
-    free(mr);
+    emu_mr_free(mr);
     return 0;
 }
 

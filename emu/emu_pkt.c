@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EMU_PKT_ROOM = 4096 };
-
 struct emu_pkt *emu_pkt_alloc(struct emu_fabric *f, uint32_t len)
 {
     struct emu_pkt **pool = len ? &f->free_large : &f->free_small;
@@ -18,7 +16,7 @@ struct emu_pkt *emu_pkt_alloc(struct emu_fabric *f, uint32_t len)
     if (p) {
         *pool = p->next;
     } else {
-        p = malloc(sizeof(*p) + (len ? EMU_PKT_ROOM : 0));
+        p = malloc(sizeof(*p) + (len ? EMU_PAYLOAD_ROOM : 0));
         if (!p)
             return NULL;
         p->made_before = f->made;

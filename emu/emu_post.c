@@ -4,6 +4,7 @@
  * once; the rest (keys, bounds) shows in the completion. Called by emu_abi.c; next: emu_req.c sends.
  */
 #include "emu.h"
+#include "emu_pattern.h"
 
 #include <errno.h>
 #include <string.h>
@@ -47,6 +48,19 @@ static void emu_post_target(struct emu_wqe *w, const struct ibv_send_wr *wr)
     }
 }
 
+/** Inline data is read by the caller's CPU, which cannot read patterns; a program on them could not know. */
+static void emu_post_copy(unsigned char *to, const struct ibv_sge *sge)
+{
+    const void *from = (const void *)(uintptr_t)sge->addr;
+    uint64_t place;
+    const struct emu_pattern *pattern = emu_pattern_find(from, sge->length, &place);
+
+    if (pattern)
+        emu_pattern_read(pattern, place, to, sge->length);
+    else
+        memcpy(to, from, sge->length);
+}
+
 static void emu_post_fill(struct emu_qp *qp, const struct ibv_send_wr *wr)
 {
     struct emu_wqe *w = emu_wqe_at(qp, qp->sq_tail);
@@ -68,7 +82,7 @@ static void emu_post_fill(struct emu_qp *qp, const struct ibv_send_wr *wr)
     if (!(wr->send_flags & IBV_SEND_INLINE))
         return;
     for (int i = 0; i < wr->num_sge; i++) {
-        memcpy(slot + at, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+        emu_post_copy(slot + at, &wr->sg_list[i]);
         at += wr->sg_list[i].length;
     }
 }

@@ -6,6 +6,7 @@
  * A PE's clock is the scheduler's while it runs. A verbs call moves it on by charge(): events before the new time run
  * first, so what the call then sees is exact. Called through emu_sim_api; next: emu_abi.c for the PEs' verbs calls.
  */
+#include "emu_pattern.h"
 #include "emu_sim_int.h"
 
 #include <errno.h>
@@ -503,6 +504,11 @@ EMU_EXPORT const struct emu_sim_api *emu_sim_api(uint32_t version)
         .ctl = emu_sim_ctl,
         .cost = emu_cost_named,
         .cost_hash = emu_cost_hash,
+        .pattern_map = emu_pattern_map,
+        .pattern_unmap = emu_pattern_unmap,
+        .pattern_fill = emu_pattern_fill,
+        .pattern_diff = emu_pattern_diff,
+        .pattern_runs = emu_pattern_runs,
         .pe_planes = emu_report_pe_planes,
         .pe_ceiling = emu_report_pe_ceiling,
         .ceiling_text = emu_report_ceiling_text,

@@ -118,6 +118,22 @@ struct emu_sim_api {
     double (*pe_ceiling)(const struct emu_sim *sim, int pe, int ports);
     /** How pe_ceiling() comes to its figure, one line for a person. -EINVAL; -ENOSPC where it does not fit. */
     int (*ceiling_text)(const struct emu_sim *sim, int pe, int ports, char *out, size_t len);
+    /**
+     * Address space for memory that holds no bytes but knows of each where it came from, for payload that would not fit
+     * memory: (tag, position), in runs. Register it and name it in requests as any other; the CPU must not touch it, and
+     * faults if it does. NULL and errno.
+     */
+    void *(*pattern_map)(size_t len);
+    /** Gives it back, whole: addr is what pattern_map() gave. */
+    void (*pattern_unmap)(void *addr);
+    /** Bytes become positions 0 to len-1 of a tag; tag 0: zeros, as everything is at first. 0; -EINVAL where the memory is not
+     *  of this kind, or the tag UINT64_MAX; -ENOMEM. */
+    int (*pattern_fill)(void *addr, size_t len, uint64_t tag);
+    /** How many of the bytes are not what came from the same place of a buffer filled with the tag: another tag's, another
+     *  position's, or never written. */
+    uint64_t (*pattern_diff)(const void *addr, size_t len, uint64_t tag);
+    /** How many runs describe the memory that addr lies in: what it costs, 32 bytes each. */
+    size_t (*pattern_runs)(const void *addr);
 };
 
 /** The table, or NULL for a version this object does not have. Look it up with dlsym(). */
