@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LITMUS_HANG_S = 120, LITMUS_TICK_US = 100000, LITMUS_LINE_S = 20, LITMUS_DEATHS = 100 };
+enum { LITMUS_HANG_S = 120, LITMUS_TICK_US = 100000, LITMUS_LINE_S = 20, LITMUS_DEATHS = 100, LITMUS_REPEAT = 50 };
 
 const int litmus_port_counts[LITMUS_PORT_COUNTS] = {1, 2, 3, 4, 8};
 
@@ -74,6 +74,20 @@ static void litmus_tell(struct litmus_cell *cell, uint64_t seed, const char *tex
     snprintf(cell->text, sizeof(cell->text), "%s", text);
 }
 
+/** A seed that gives another run the second time could not be looked into. */
+static void litmus_repeat(const struct emu_sim_api *emu, const struct litmus_case *c, struct litmus_verdict *v)
+{
+    static struct litmus_verdict again;
+
+    litmus_run_one(emu, c, &again);
+    if (again.trace == v->trace && again.end_ns == v->end_ns && again.conclusions == v->conclusions &&
+        again.violations == v->violations && again.rc == v->rc)
+        return;
+    v->rc = -EPROTO;
+    snprintf(v->text, sizeof(v->text), "two runs of this seed differ: ended at %" PRIu64 " and %" PRIu64 " ns",
+             v->end_ns, again.end_ns);
+}
+
 static void litmus_seed(struct litmus_board *b, struct litmus_cell *cell, uint64_t seed, const struct emu_sim_api *emu)
 {
     struct litmus_case c = cell->c;
@@ -82,6 +96,8 @@ static void litmus_seed(struct litmus_board *b, struct litmus_cell *cell, uint64
     c.seed = seed;
     c.ports = litmus_cell_ports(cell, seed);
     litmus_run_one(emu, &c, &v);
+    if (seed % LITMUS_REPEAT == 0)
+        litmus_repeat(emu, &c, &v);
     cell->done++;
     b->simulations++;
     cell->conclusions += v.conclusions;

@@ -80,6 +80,7 @@ static bool litmus_chain(struct litmus_pe *p, struct litmus_watch *w)
     memcpy(&v, p->bytes + w->when.at, sizeof(v));
     if (v == (w->at_chain ? w->chain[w->at_chain - 1] : 0))
         return false;
+    p->run->verdict->conclusions++;
     for (unsigned i = w->at_chain; i < w->n_chain; i++) {
         if (v == w->chain[i]) {
             w->at_chain = i + 1;
@@ -190,6 +191,7 @@ void litmus_final(struct litmus_pe *p)
 {
     char text[160];
 
+    p->run->verdict->conclusions++;
     litmus_compare(p, "memory in the end", (struct litmus_span){p->pe, 0, LITMUS_MEM}, 0);
     for (unsigned k = 0; k < p->n_ops; k++) {
         const struct litmus_op *op = &p->op[k];
