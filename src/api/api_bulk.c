@@ -67,26 +67,30 @@ static void api_bulk_finish(struct api_peer *peer, struct api_flow *flow, int er
             peer->counts.posted[__builtin_ctz(peer->dead)]++;
         plan_overlap_all_posted(&peer->overlap, op->ticket);
         peer->gate_marked = false;
-        api_order_mark_all(peer);
+        if (peer->fifo_marked != peer->fifo_head)
+            api_order_mark_all(peer);
     }
-    api_op_piece_end(op, error);
+    if (!error && op->pieces > 1)
+        op->pieces--;
+    else
+        api_op_piece_end(op, error);
 }
 
 static void api_bulk_post(struct api_peer *peer, struct api_flow *flow, unsigned k, uint64_t len)
 {
     struct api_op *op = flow->head;
     bool put = flow == &peer->put;
-    struct rail_request request = {
-        .kind = put ? RAIL_KIND_WRITE : RAIL_KIND_READ,
-        .klass = RAIL_CLASS_BULK,
-        .epoch = op->epoch,
-        .len = (uint32_t)len,
-        .cookie = (uintptr_t)op,
-        .local_addr = op->local_addr,
-        .remote_addr = op->remote_addr,
-        .lkey = op->mem->lkey[peer->local_rail[k]],
-        .rkey = rail_wire_view_rkey(op->key->bytes, peer->remote_rail[k], op->strict),
-    };
+    struct rail_request request; /* operand and swap are no business of a bulk request: left as they are */
+    request.kind = put ? RAIL_KIND_WRITE : RAIL_KIND_READ;
+    request.klass = RAIL_CLASS_BULK;
+    request.immediate = false;
+    request.epoch = op->epoch;
+    request.len = (uint32_t)len;
+    request.cookie = (uintptr_t)op;
+    request.local_addr = op->local_addr;
+    request.remote_addr = op->remote_addr;
+    request.lkey = op->mem->lkey[peer->local_rail[k]];
+    request.rkey = rail_wire_view_rkey(op->key->bytes, peer->remote_rail[k], op->strict);
     rail_lane_queue(peer->lane[k], &request);
     op->pieces++;
     op->local_addr += len;
@@ -160,6 +164,7 @@ static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow)
         .piece_min = peer->channel->braid->options.piece_min,
         .piece_max = peer->max_msg,
         .now_ns = peer->channel->now_ns,
+        .step_ns = peer->channel->braid->piece_cost_ns,
         .lane = flow->lane,
     };
     int rc = plan_stripe(&in, &plan);

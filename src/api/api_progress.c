@@ -114,19 +114,19 @@ static void api_counts_move(struct api_peer *peer, unsigned k, enum rail_kind ki
     }
 }
 
-static void api_request_done(struct braid_channel *ch, const struct rail_event *event)
+/* A request that is no bulk, or that failed. */
+static void api_word_done(struct braid_channel *ch, const struct rail_event *event)
 {
     struct rail_lane *lane = event->lane;
     struct api_peer *peer = lane->owner;
     const struct rail_record *record = event->record;
-    unsigned k = lane->index, rail = peer->local_rail[k];
+    unsigned k = lane->index;
     struct api_op *op = (struct api_op *)(uintptr_t)record->cookie;
-    ch->count.retired++;
     if (event->error) {
-        api_stat_add(&ch->stats[rail].errors, 1);
+        api_stat_add(&ch->stats[peer->local_rail[k]].errors, 1);
         api_lane_dead(lane, event->error, event->status, event->vendor_error);
     } else {
-        api_count_done(ch, rail, record);
+        api_count_done(ch, peer->local_rail[k], record);
         if (!(peer->dead >> k & 1))
             api_counts_move(peer, k, record->kind);
     }
@@ -145,6 +145,30 @@ static void api_request_done(struct braid_channel *ch, const struct rail_event *
         api_op_piece_end(op, event->error);
     }
     api_wake(peer);
+}
+
+/* What most events are, by the short way: a piece of a put has been acknowledged. */
+static inline bool api_piece_done(struct braid_channel *ch, const struct rail_event *event)
+{
+    struct rail_lane *lane = event->lane;
+    struct api_peer *peer = lane->owner;
+    const struct rail_record *record = event->record;
+    unsigned k = lane->index;
+    if (event->error || record->klass != RAIL_CLASS_BULK || record->kind != RAIL_KIND_WRITE || peer->dead)
+        return false;
+    api_stat_add(&ch->stats[peer->local_rail[k]].put_bytes, record->len);
+    peer->counts.acked[k]++;
+    api_bulk_acked(&peer->put, k, record->len);
+    api_op_piece_end((struct api_op *)(uintptr_t)record->cookie, 0);
+    api_wake(peer);
+    return true;
+}
+
+static void api_request_done(struct braid_channel *ch, const struct rail_event *event)
+{
+    ch->count.retired++;
+    if (!api_piece_done(ch, event))
+        api_word_done(ch, event);
 }
 
 static void api_mail_arrived(struct braid_channel *ch, const struct rail_event *event)

@@ -101,11 +101,51 @@ int api_put_part_possible(const struct api_transfer *t)
     return api_put_possible(t, &plan);
 }
 
+/* Puts it into the queue; where the lanes are not full it goes on at once, else with the pass that finds one drained. */
+static void api_put_go(const struct api_transfer *t, struct api_op *op)
+{
+    struct api_peer *peer = t->peer;
+    api_bulk_accept(&peer->put, op, t);
+    if (!peer->put.held)
+        api_drive(peer, false);
+}
+
+/* The hot path of medium puts: whole, on any lane. False: not one of those; it must go the long way. */
+static bool api_put_plain(const struct api_transfer *t)
+{
+    struct api_peer *peer = t->peer;
+    const struct options *o = &peer->channel->braid->options;
+    uint64_t scratch[PLAN_COUNTS];
+    unsigned lane;
+    return !peer->dead && t->len <= peer->max_msg && plan_put_plain(t->len, o->stripe_min, peer->fenced | o->tail) &&
+           plan_overlap_check(&peer->overlap, api_order_visible(peer, scratch), peer->overlap.head, t->remote_addr,
+                              t->len, &lane) == PLAN_OVERLAP_NONE;
+}
+
+static int api_put_plain_submit(const struct api_transfer *t, struct braid_done *done)
+{
+    struct api_peer *peer = t->peer;
+    struct braid_channel *ch = peer->channel;
+    if (!api_bulk_room(peer, &peer->put, 1) || !api_order_ranges(peer, 1))
+        return -EAGAIN;
+    struct api_op *op = api_op_take(peer, t->mem, done, 1);
+    if (!op)
+        return -EAGAIN;
+    op->lane = PLAN_MAX_LANES;
+    op->cut = op->gate = op->strict = op->lead = false;
+    op->ticket = plan_overlap_add(&peer->overlap, t->remote_addr, t->len);
+    ch->count.puts++;
+    api_put_go(t, op);
+    return 0;
+}
+
 int api_put_submit(const struct api_transfer *t, struct braid_done *done)
 {
     struct api_peer *peer = t->peer;
     struct plan_put plan;
     struct api_word word;
+    if (api_put_plain(t))
+        return api_put_plain_submit(t, done);
     api_put_plan(t, false, &plan);
     if (plan.klass == PLAN_CLASS_WORD) {
         api_put_word(t, 0, NULL, &word);

@@ -359,8 +359,7 @@ struct plan_overlap_run {
 
 /**
  * The ranges written to one peer and not yet known to be flushed. Zeroed at first; about 55 KiB. Entries are numbered
- * from 0 in the order of acceptance (tickets); entry t lies in entry[t % PLAN_OVERLAP_ENTRIES]. Chains run from newer
- * to older tickets, so one below `tail` ends a chain and nothing is ever unlinked.
+ * from 0 in the order of acceptance (tickets); entry t lies in entry[t % PLAN_OVERLAP_ENTRIES].
  */
 struct plan_overlap {
     uint64_t head, tail; /**< next ticket; oldest kept */
@@ -441,6 +440,13 @@ struct plan_put {
 
 /** The class of a put by its length. */
 enum plan_class plan_stripe_class(uint64_t len, uint64_t stripe_min);
+
+/** Whether a put that overlaps nothing is whole, on any lane, with the relaxed key and nothing held back: what plan_put()
+ *  would say too, here for the hot path. special: it is behind a fence of strict mode, or the tail is on. */
+static inline bool plan_put_plain(uint64_t len, uint64_t stripe_min, bool special)
+{
+    return len > PLAN_WORD_MAX && len < stripe_min && !special;
+}
 
 /** What a put is. Word ops have a class and nothing else. */
 void plan_put(const struct plan_put_in *in, struct plan_put *out);

@@ -191,7 +191,7 @@ static ATTR_SLOW uint64_t plan_overlap_lose(struct plan_overlap *table, uint64_t
 /* Whether a range may go on at the end of a run: behind it, with a gap that is not longer than the range. */
 static inline bool plan_overlap_extends(const struct plan_overlap_run *run, uint64_t first, uint64_t last)
 {
-    return first - run->last - 1 <= last - first; /* where it is not behind, the left side wraps and is larger */
+    return first > run->last && first - run->last - 1 <= last - first;
 }
 
 /* The run that a new entry goes on with, or a new one; PLAN_OVERLAP_RUNS where there is none. */

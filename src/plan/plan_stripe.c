@@ -17,19 +17,21 @@
 #define PLAN_STRIPE_WEIGHT (UINT64_C(1) << 26)
 #define PLAN_STRIPE_LEAST  4096u /* smallest piece_max */
 
-/* A lane that may get a share. */
-struct plan_stripe_bid {
-    unsigned lane;
-    bool room;
-    uint64_t weight, ready_ns;
-    uint64_t busy_ns; /* the wire is busy for so long */
-    uint64_t key_ns;  /* end of the smallest piece that it would be given: lanes take part in this order */
-    uint64_t want;    /* bytes it should get now */
-};
-
+/* Lanes that take part, in the order in which the smallest pieces that they would be given end. */
 struct plan_stripe_bids {
     unsigned count;
-    struct plan_stripe_bid bid[PLAN_MAX_LANES];
+    unsigned lane[PLAN_MAX_LANES];
+    uint64_t key_ns[PLAN_MAX_LANES];
+    uint64_t want[PLAN_MAX_LANES]; /* bytes that each should get now, where it has room */
+};
+
+/* What one look at all lanes shows. */
+struct plan_stripe_view {
+    bool live;
+    uint32_t room;    /* bit k: lane k has room */
+    uint32_t rtt_ns;  /* the smallest: no lane is ready sooner */
+    uint64_t weights; /* of all live lanes */
+    uint64_t total;   /* bytes to come, this transfer and those behind it */
 };
 
 enum plan_class plan_stripe_class(uint64_t len, uint64_t stripe_min)
@@ -102,89 +104,137 @@ static uint64_t plan_stripe_size(const struct plan_stripe_in *in, uint64_t at, u
     return take - (in->remote_addr + at + take) % PLAN_CUT_ALIGN;
 }
 
-/* Adds a lane in order of its key, ties to the lower number. */
-static void plan_stripe_bid(struct plan_stripe_bids *bids, const struct plan_stripe_bid *bid)
+/* Adds a lane in order of its key, ties to the lower number. Its place. */
+static void plan_stripe_bid(struct plan_stripe_bids *bids, unsigned lane, uint64_t key_ns)
 {
     unsigned i = bids->count++;
-    for (; i > 0 && bids->bid[i - 1].key_ns > bid->key_ns; i--)
-        bids->bid[i] = bids->bid[i - 1];
-    bids->bid[i] = *bid;
+    for (; i > 0 && bids->key_ns[i - 1] > key_ns; i--) {
+        bids->key_ns[i] = bids->key_ns[i - 1];
+        bids->lane[i] = bids->lane[i - 1];
+    }
+    bids->key_ns[i] = key_ns;
+    bids->lane[i] = lane;
 }
 
-/* Much is queued: every lane with room (bits) gets its quantum. */
-static void plan_stripe_pull(const struct plan_stripe_in *in, uint32_t room, struct plan_stripe_bids *bids)
+/* The piece of a lane while much is queued. */
+static inline uint64_t plan_stripe_quantum(const struct plan_stripe_in *in, unsigned lane)
 {
-    uint64_t least = plan_stripe_least(in);
-    for (; room; room &= room - 1) {
-        unsigned k = (unsigned)__builtin_ctz(room);
-        const struct plan_lane *lane = &in->lane[k];
-        struct plan_stripe_bid bid = {.lane = k, .room = true};
-        bid.want = max_u64(lane->quantum, least);
-        bid.key_ns = plan_stripe_ready(lane, in->now_ns) + plan_stripe_ns(lane, min_u64(bid.want, in->len));
-        plan_stripe_bid(bids, &bid);
-    }
+    return max_u64(min_u64(in->lane[lane].quantum, PLAN_NO_LIMIT), plan_stripe_least(in));
 }
 
 /*
- * The end of the queue: `total` bytes over all lanes, those included that have no room yet, so that all end together.
- * Lanes are let in by the end of their smallest piece; one that would get less than that, and all after it, stay out.
+ * Whether so much is queued that the share of every lane with room is more than a quantum and a half (see
+ * plan_stripe_fill()). If the level were the end of the latest of these, no lane could hold more than what it carries from
+ * its soonest end up to there.
  */
-static void plan_stripe_fill(const struct plan_stripe_in *in, uint64_t total, struct plan_stripe_bids *bids)
+static bool plan_stripe_much(const struct plan_stripe_in *in, const struct plan_stripe_view *view)
 {
-    uint64_t least = plan_stripe_least(in), weights = 0, volume = total << 12;
+    uint64_t level_ns = 0, lead_ns = in->home < in->lanes ? in->home_lead_ns : 0;
+    for (uint32_t left = view->room; left; left &= left - 1) {
+        unsigned k = (unsigned)__builtin_ctz(left);
+        const struct plan_lane *lane = &in->lane[k];
+        uint64_t quantum = plan_stripe_quantum(in, k);
+        uint64_t end_ns = plan_stripe_ready(lane, in->now_ns) + plan_stripe_ns(lane, quantum + quantum / 2);
+        level_ns = max_u64(level_ns, end_ns - view->rtt_ns);
+    }
+    level_ns = min_u64(level_ns, PLAN_STRIPE_NS) + min_u64(lead_ns, PLAN_STRIPE_NS);
+    return view->total << 12 >= level_ns * min_u64(view->weights, PLAN_STRIPE_WEIGHT * PLAN_MAX_LANES);
+}
+
+/* Much is queued: every lane with room gets its quantum. */
+static void plan_stripe_pull(const struct plan_stripe_in *in, uint32_t room, struct plan_stripe_bids *bids)
+{
+    for (; room; room &= room - 1) {
+        unsigned k = (unsigned)__builtin_ctz(room);
+        uint64_t want = plan_stripe_quantum(in, k), len = min_u64(want, in->len);
+        plan_stripe_bid(bids, k, plan_stripe_ready(&in->lane[k], in->now_ns) + plan_stripe_ns(&in->lane[k], len));
+    }
+    for (unsigned i = 0; i < bids->count; i++)
+        bids->want[i] = plan_stripe_quantum(in, bids->lane[i]);
+}
+
+/* When each lane is ready; for those that cannot take part, never. The level that is certainly not exceeded. */
+static uint64_t plan_stripe_readies(const struct plan_stripe_in *in, const struct plan_stripe_view *view,
+                                    uint64_t ready_ns[PLAN_MAX_LANES])
+{
+    uint64_t lead_ns = in->home < in->lanes ? min_u64(in->home_lead_ns, PLAN_STRIPE_NS) : 0, level_ns = UINT64_MAX;
     for (unsigned k = 0; k < in->lanes; k++) {
         const struct plan_lane *lane = &in->lane[k];
-        struct plan_stripe_bid bid = {.lane = k, .room = plan_lane_room(lane)};
+        ready_ns[k] = UINT64_MAX;
         /* No room and nothing on its way: nobody knows when it will have room. */
-        if (!lane->live || (!bid.room && !lane->backlog))
+        if (!lane->live || (!(view->room >> k & 1) && !lane->backlog))
             continue;
-        bid.weight = min_u64(max_u64(lane->weight, 1), PLAN_STRIPE_WEIGHT);
-        bid.ready_ns = plan_stripe_ready(lane, in->now_ns);
-        bid.busy_ns = bid.ready_ns - lane->rtt_ns;
-        if (in->home < in->lanes && k != in->home)
-            bid.ready_ns += min_u64(in->home_lead_ns, PLAN_STRIPE_NS);
-        bid.ready_ns = min_u64(bid.ready_ns, PLAN_STRIPE_NS / 2);
-        bid.key_ns = min_u64(bid.ready_ns + plan_stripe_ns(lane, least), PLAN_STRIPE_NS);
-        plan_stripe_bid(bids, &bid);
+        uint64_t ready = plan_stripe_ready(lane, in->now_ns) + (k != in->home ? lead_ns : 0);
+        ready_ns[k] = min_u64(ready, PLAN_STRIPE_NS / 2);
+        level_ns = min_u64(level_ns, ready_ns[k] + plan_stripe_ns(lane, view->total));
     }
-    unsigned in_count = 0;
-    uint64_t late_ns = 0, step_ns = min_u64(in->step_ns, PLAN_STRIPE_NS / 32);
-    for (; in_count < bids->count; in_count++) {
-        struct plan_stripe_bid *bid = &bids->bid[in_count];
+    return level_ns;
+}
+
+static inline uint64_t plan_stripe_weight(const struct plan_lane *lane)
+{
+    return min_u64(max_u64(lane->weight, 1), PLAN_STRIPE_WEIGHT);
+}
+
+/* Lets lanes in, by the end of their smallest piece, until one would get less than that. The common level. */
+static uint64_t plan_stripe_level(const struct plan_stripe_in *in, const struct plan_stripe_view *view,
+                                  uint64_t ready_ns[PLAN_MAX_LANES], struct plan_stripe_bids *bids)
+{
+    uint64_t weights = 0, volume = view->total << 12, late_ns = 0, step_ns = min_u64(in->step_ns, PLAN_STRIPE_NS / 32);
+    unsigned n = 0;
+    for (; n < bids->count; n++) {
+        unsigned k = bids->lane[n];
+        const struct plan_lane *lane = &in->lane[k];
+        uint64_t weight = plan_stripe_weight(lane);
         /* A wire that is busy does not notice that its next piece is posted a little later; an idle one does. */
-        uint64_t late = late_ns > bid->busy_ns ? late_ns - bid->busy_ns : 0;
-        bid->ready_ns += late;
-        uint64_t more = volume + bid->ready_ns * bid->weight;
-        if (in_count > 0 && (bid->key_ns + late) * (weights + bid->weight) > more)
+        uint64_t soonest = in->now_ns + lane->rtt_ns, busy_ns = lane->end_ns > soonest ? lane->end_ns - soonest : 0;
+        uint64_t late = late_ns > busy_ns ? late_ns - busy_ns : 0;
+        uint64_t more = volume + (ready_ns[k] + late) * weight;
+        if (n > 0 && (bids->key_ns[n] + late) * (weights + weight) > more)
             break;
-        late_ns += bid->room ? step_ns : 0;
+        ready_ns[k] += late;
+        late_ns += view->room >> k & 1 ? step_ns : 0;
         volume = more;
-        weights += bid->weight;
+        weights += weight;
     }
-    bids->count = in_count;
-    uint64_t level = in_count ? volume / weights : 0;
-    for (unsigned i = 0; i < in_count; i++) {
-        struct plan_stripe_bid *bid = &bids->bid[i];
-        uint64_t share = level > bid->ready_ns ? (level - bid->ready_ns) * bid->weight >> 12 : 0;
+    bids->count = n;
+    return n ? volume / weights : 0;
+}
+
+/* The end of the queue: it is poured over all lanes, those included that have no room yet, so that all end together. */
+static void plan_stripe_fill(const struct plan_stripe_in *in, const struct plan_stripe_view *view,
+                             struct plan_stripe_bids *bids)
+{
+    uint64_t ready_ns[PLAN_MAX_LANES], least = plan_stripe_least(in), most_ns = plan_stripe_readies(in, view, ready_ns);
+    for (unsigned k = 0; k < in->lanes; k++) {
+        uint64_t key_ns = ready_ns[k] == UINT64_MAX ? UINT64_MAX : ready_ns[k] + plan_stripe_ns(&in->lane[k], least);
+        /* The one that sets the limit always takes part, however little there is. */
+        if (key_ns <= most_ns || ready_ns[k] + plan_stripe_ns(&in->lane[k], view->total) == most_ns)
+            plan_stripe_bid(bids, k, min_u64(key_ns, PLAN_STRIPE_NS));
+    }
+    uint64_t level_ns = plan_stripe_level(in, view, ready_ns, bids);
+    for (unsigned i = 0; i < bids->count; i++) {
+        unsigned k = bids->lane[i];
+        if (!(view->room >> k & 1))
+            continue;
+        uint64_t over_ns = level_ns > ready_ns[k] ? level_ns - ready_ns[k] : 0, quantum = plan_stripe_quantum(in, k);
+        uint64_t share = over_ns * plan_stripe_weight(&in->lane[k]) >> 12;
         /* Still much for this lane: a piece now, more when it has ended, by what is known then. */
-        uint64_t quantum = max_u64(min_u64(in->lane[bid->lane].quantum, PLAN_NO_LIMIT), least);
-        bid->want = share <= quantum + quantum / 2 ? max_u64(share, least) : quantum;
+        bids->want[i] = share <= quantum + quantum / 2 ? max_u64(share, least) : quantum;
     }
 }
 
-static void plan_stripe_hand_out(const struct plan_stripe_in *in, const struct plan_stripe_bids *bids,
+static void plan_stripe_hand_out(const struct plan_stripe_in *in, uint32_t room, const struct plan_stripe_bids *bids,
                                  struct plan_stripe *out)
 {
     uint64_t at = 0, carry = 0;
-    out->count = 0;
     for (unsigned i = 0; i < bids->count && at < in->len; i++) {
-        const struct plan_stripe_bid *bid = &bids->bid[i];
-        if (!bid->room)
+        if (!(room >> bids->lane[i] & 1))
             continue;
-        uint64_t want = bid->want + carry, len = plan_stripe_size(in, at, want);
+        uint64_t want = bids->want[i] + carry, len = plan_stripe_size(in, at, want);
         /* What a cut took from one piece the next one gets, else the last would get it from all. */
         carry = want > len ? min_u64(want - len, PLAN_CUT_ALIGN) : 0;
-        out->piece[out->count++] = (struct plan_piece){.lane = bid->lane, .offset = at, .len = len};
+        out->piece[out->count++] = (struct plan_piece){.lane = bids->lane[i], .offset = at, .len = len};
         at += len;
     }
 }
@@ -201,46 +251,51 @@ static int plan_stripe_whole(const struct plan_stripe_in *in, struct plan_stripe
     return 0;
 }
 
+static void plan_stripe_look(const struct plan_stripe_in *in, struct plan_stripe_view *view)
+{
+    *view = (struct plan_stripe_view){.rtt_ns = UINT32_MAX};
+    for (unsigned k = 0; k < in->lanes; k++) {
+        const struct plan_lane *lane = &in->lane[k];
+        if (!lane->live)
+            continue;
+        view->live = true;
+        view->weights += lane->weight;
+        view->rtt_ns = min_u32(view->rtt_ns, lane->rtt_ns);
+        if (lane->slot && lane->backlog < lane->window)
+            view->room |= 1u << k;
+    }
+    if (!checked_add_u64(in->len, in->behind, &view->total) || view->total > PLAN_STRIPE_BYTES)
+        view->total = PLAN_STRIPE_BYTES;
+}
+
 int plan_stripe(const struct plan_stripe_in *in, struct plan_stripe *out)
 {
-    uint64_t hold = 0, total;
-    uint32_t live = 0, room = 0;
+    struct plan_stripe_view view;
     if (in->len == 0 || in->lanes == 0 || in->lanes > PLAN_MAX_LANES ||
         (in->piece_max && in->piece_max < PLAN_STRIPE_LEAST))
         return -EINVAL;
     if (!in->cut)
         return plan_stripe_whole(in, out);
-    for (unsigned k = 0; k < in->lanes; k++) {
-        const struct plan_lane *lane = &in->lane[k];
-        if (!lane->live)
-            continue;
-        live |= 1u << k;
-        hold += lane->window + lane->quantum;
-        if (lane->slot && lane->backlog < lane->window)
-            room |= 1u << k;
-    }
-    if (!live)
+    plan_stripe_look(in, &view);
+    if (!view.live)
         return -ENOTCONN;
     out->count = 0;
-    if (!room)
+    if (!view.room)
         return 0;
-    if (!checked_add_u64(in->len, in->behind, &total) || total > PLAN_STRIPE_BYTES)
-        total = PLAN_STRIPE_BYTES;
-    /* With more than the lanes can hold to come, each share is a quantum at least, whatever the levels are now. */
-    bool pull = total >= hold;
-    if (pull && (room & (room - 1)) == 0) {
-        unsigned k = (unsigned)__builtin_ctz(room);
-        uint64_t want = max_u64(in->lane[k].quantum, plan_stripe_least(in));
-        out->piece[0] = (struct plan_piece){.lane = k, .len = plan_stripe_size(in, 0, want)};
+    bool much = plan_stripe_much(in, &view);
+    if (much && (view.room & (view.room - 1)) == 0) {
+        unsigned k = (unsigned)__builtin_ctz(view.room);
+        uint64_t len = plan_stripe_size(in, 0, plan_stripe_quantum(in, k));
+        out->piece[0] = (struct plan_piece){.lane = k, .len = len};
         out->count = 1;
         return 0;
     }
     struct plan_stripe_bids bids;
     bids.count = 0;
-    if (pull)
-        plan_stripe_pull(in, room, &bids);
+    if (much)
+        plan_stripe_pull(in, view.room, &bids);
     else
-        plan_stripe_fill(in, total, &bids);
-    plan_stripe_hand_out(in, &bids, out);
+        plan_stripe_fill(in, &view, &bids);
+    plan_stripe_hand_out(in, view.room, &bids, out);
     return 0;
 }

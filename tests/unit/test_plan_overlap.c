@@ -215,6 +215,28 @@ static void what_overlaps_one_lane_is_followed(void **state)
     assert_int_equal(plan_overlap_check(&table, flushed, table.head, 0x2fff, 1, &lane), PLAN_OVERLAP_NONE);
 }
 
+/* Neighbours in one run, byte for byte, as the run shrinks from its front. */
+static void a_run_ends_where_its_entries_do(void **state)
+{
+    (void)state;
+    static struct plan_overlap table;
+    memset(&table, 0, sizeof(table));
+    for (uint64_t i = 0; i < 60; i++)
+        plan_overlap_posted(&table, plan_overlap_add(&table, 1000 + i * 100, 100), (unsigned)i % 3, i / 3 + 1, true);
+    assert_int_equal(table.runs, 1);
+    for (uint64_t gone = 0; gone <= 60; gone++) {
+        uint64_t flushed[PLAN_COUNTS] = {(gone + 2) / 3, (gone + 1) / 3, gone / 3}, edge = 1000 + gone * 100;
+        unsigned lane = 99;
+        plan_overlap_trim(&table, flushed);
+        assert_int_equal(plan_overlap_check(&table, flushed, table.head, edge - 1, 1, &lane), PLAN_OVERLAP_NONE);
+        enum plan_overlap_answer expected = gone < 60 ? PLAN_OVERLAP_FOLLOW : PLAN_OVERLAP_NONE;
+        assert_int_equal(plan_overlap_check(&table, flushed, table.head, edge, 1, &lane), expected);
+        assert_int_equal(plan_overlap_check(&table, flushed, table.head, 6999, 1, &lane), expected);
+        assert_int_equal(plan_overlap_check(&table, flushed, table.head, 7000, 1, &lane), PLAN_OVERLAP_NONE);
+    }
+    assert_int_equal(table.runs, 0);
+}
+
 /* More ops than fit, of which none ends: from then on what is near them waits, and what is not does not. */
 static void what_does_not_fit_gates(void **state)
 {
@@ -258,6 +280,10 @@ static void ranges_at_the_end_of_the_address_space(void **state)
     assert_int_equal(plan_overlap_check(&table, none_flushed, table.head, UINT64_MAX - 9, 100, &lane),
                      PLAN_OVERLAP_FOLLOW);
     assert_int_equal(plan_overlap_check(&table, none_flushed, table.head, UINT64_MAX - 9, 2, &lane), PLAN_OVERLAP_NONE);
+    /* The bottom does not follow the top. */
+    plan_overlap_posted(&table, plan_overlap_add(&table, 0, 8), 1, 2, true);
+    assert_int_equal(plan_overlap_check(&table, none_flushed, table.head, UINT64_MAX, 1, &lane), PLAN_OVERLAP_FOLLOW);
+    assert_int_equal(plan_overlap_check(&table, none_flushed, table.head, 7, 1, &lane), PLAN_OVERLAP_FOLLOW);
     /* Longer than any granule: it joins those that do not fit. */
     assert_true(plan_overlap_add(&table, 0, UINT64_MAX) == PLAN_OVERLAP_LOST);
     assert_int_equal(plan_overlap_check(&table, none_flushed, table.head, 12345, 1, &lane), PLAN_OVERLAP_GATE);
@@ -267,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_overlaps_one_lane_is_followed),
+        cmocka_unit_test(a_run_ends_where_its_entries_do),
         cmocka_unit_test(what_does_not_fit_gates),
         cmocka_unit_test(ranges_at_the_end_of_the_address_space),
         cmocka_unit_test(the_table_answers_as_one_that_keeps_everything),
