@@ -273,7 +273,9 @@ static int emu_abi_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct i
 
 /**
  * A poll that finds nothing, repeated with nothing in between, can only find nothing again until something happens:
- * then the caller sleeps instead of spinning through virtual time.
+ * then the caller sleeps instead of spinning through virtual time. A queue's first empty poll counts as something: a program
+ * with several makes one whole empty pass over all of them, after which it may have something better to do than to poll,
+ * to wait until a deadline above all.
  */
 static int emu_abi_idle(struct emu_fabric *f, struct emu_cq *cq)
 {
@@ -283,6 +285,8 @@ static int emu_abi_idle(struct emu_fabric *f, struct emu_cq *cq)
         self->grace--;
     else if (cq->polled_empty && cq->seen == self->changes && f->clock->sleep(f, UINT64_MAX))
         return -1;
+    if (!cq->polled_empty)
+        self->changes++;
     cq->polled_empty = true;
     cq->seen = self->changes;
     return 0;

@@ -263,7 +263,7 @@ static uint64_t emu_store_atomics_on(const struct emu_qp *qp, struct emu_spot sp
         uintptr_t word = s->spot.mr ? (uintptr_t)s->spot.mr->ibv.addr + s->spot.off : 0;
 
         if ((s->kind == EMU_STORE_ATOMIC || s->kind == EMU_STORE_WORD) && word < from + len && from < word + 8)
-            due = emu_store_max(due, s->kind == EMU_STORE_ATOMIC ? s->visible : s->due);
+            due = emu_store_max(due, (s->kind == EMU_STORE_ATOMIC ? s->visible : s->due) + 1);
     }
     return due;
 }
@@ -367,8 +367,9 @@ void emu_store_atomic(struct emu_qp *qp, struct emu_mr *mr, struct emu_pkt *p)
     s->answer = start + (emu_store_is(qp, EMU_UNKIND_ATOMICS) ? emu_unkind_hold(rng) : 0);
     s->visible = s->answer + emu_store_late(qp);
     q->solid = s->answer;
-    q->after_atomic = emu_store_max(q->after_atomic, s->visible);
-    q->shown = emu_store_max(q->shown, s->visible);
+    /* One later: its own store is made when it executes, so at the very same time it would come behind a write's. */
+    q->after_atomic = emu_store_max(q->after_atomic, s->visible + 1);
+    q->shown = emu_store_max(q->shown, s->visible + 1);
     if (start == emu_store_now(qp))
         emu_store_execute(s);
     else

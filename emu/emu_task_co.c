@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emu_task_co.c - coroutines by ucontext(3), with the announcements that ASan and TSan need to follow the switches.
+ * emu_task_co.c - coroutines: ucontext(3) makes a stack and enters it the first time; later switches are _setjmp() and
+ * _longjmp(), which leave the signal mask alone: swapcontext() makes a system call for it each time. With the announcements
+ * that ASan and TSan need to follow the switches.
  * Called by emu_sim.c only.
  */
+#undef _FORTIFY_SOURCE /* its longjmp() takes another stack for an error */
+
 #include "emu_task.h"
 
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -36,12 +41,13 @@
 enum { EMU_TASK_STACK = 512 * 1024 };
 
 struct emu_task {
-    ucontext_t self, scheduler;
+    ucontext_t first;
+    jmp_buf self, scheduler;
     void (*fn)(void *arg);
     void *arg;
     char *stack; /* the lowest page is a guard */
     size_t stack_len;
-    bool ended;
+    bool entered, ended;
 #ifdef EMU_ASAN
     void *fake_self, *fake_scheduler;
     const void *scheduler_bottom;
@@ -66,7 +72,12 @@ static void emu_task_enter(struct emu_task *t)
 #ifdef EMU_ASAN
     __sanitizer_start_switch_fiber(&t->fake_scheduler, t->stack + emu_task_page(), t->stack_len - emu_task_page());
 #endif
-    swapcontext(&t->scheduler, &t->self);
+    if (_setjmp(t->scheduler) == 0) {
+        if (t->entered)
+            _longjmp(t->self, 1);
+        t->entered = true;
+        setcontext(&t->first);
+    }
 #ifdef EMU_ASAN
     __sanitizer_finish_switch_fiber(t->fake_scheduler, NULL, NULL);
 #endif
@@ -81,7 +92,8 @@ static void emu_task_leave(struct emu_task *t)
 #ifdef EMU_ASAN
     __sanitizer_start_switch_fiber(t->ended ? NULL : &t->fake_self, t->scheduler_bottom, t->scheduler_size);
 #endif
-    swapcontext(&t->self, &t->scheduler);
+    if (_setjmp(t->self) == 0)
+        _longjmp(t->scheduler, 1);
 #ifdef EMU_ASAN
     __sanitizer_finish_switch_fiber(t->fake_self, &t->scheduler_bottom, &t->scheduler_size);
 #endif
@@ -118,12 +130,12 @@ static bool emu_task_co_prepare(struct emu_task *t)
 {
     uint64_t p = (uintptr_t)t;
 
-    if (mprotect(t->stack, emu_task_page(), PROT_NONE) != 0 || getcontext(&t->self) != 0)
+    if (mprotect(t->stack, emu_task_page(), PROT_NONE) != 0 || getcontext(&t->first) != 0)
         return false;
-    t->self.uc_stack.ss_sp = t->stack + emu_task_page();
-    t->self.uc_stack.ss_size = t->stack_len - emu_task_page();
-    t->self.uc_link = NULL;
-    makecontext(&t->self, (void (*)(void))emu_task_main, 2, (unsigned)(p >> 32), (unsigned)p);
+    t->first.uc_stack.ss_sp = t->stack + emu_task_page();
+    t->first.uc_stack.ss_size = t->stack_len - emu_task_page();
+    t->first.uc_link = NULL;
+    makecontext(&t->first, (void (*)(void))emu_task_main, 2, (unsigned)(p >> 32), (unsigned)p);
     return true;
 }
 

@@ -123,6 +123,7 @@ struct api_peer {
     uint32_t fifo_head, fifo_tail; /**< free-running: [tail, head) wait */
     uint32_t fifo_marked; /**< [tail, marked) know their counts, [marked, head) wait for puts to be handed on */
     uint64_t words_accepted, words_sent; /**< since the beginning */
+    uint64_t last_word[PLAN_COUNTS];    /**< number of the last word op posted on each lane */
     bool gate_marked;                    /**< gate holds what the gated put at the head of the queue waits for */
     struct plan_wait gate;
     struct api_peer *next_dirty;

@@ -23,8 +23,16 @@ void api_flush_want(struct api_peer *peer, unsigned lane, const struct plan_wait
     }
 }
 
+/* With the rule switched off acknowledgements are all that is waited for. */
+static bool api_flush_off(const struct api_peer *peer)
+{
+    return peer->channel->braid->options.fault & PLAN_FAULT_FLUSH;
+}
+
 void api_flush_want_all(struct api_peer *peer)
 {
+    if (api_flush_off(peer))
+        return;
     for (unsigned k = 0; k < peer->lane_count; k++) {
         if (peer->counts.flushed[k] < peer->counts.posted[k])
             api_flush_note(peer, k, peer->counts.posted[k]);
@@ -54,10 +62,11 @@ unsigned api_flush_drive(struct api_peer *peer)
 
 bool api_flush_clean(const struct api_peer *peer)
 {
-    if (peer->counts.flushed[PLAN_MESSAGE] < peer->counts.posted[PLAN_MESSAGE])
+    const uint64_t *visible = api_flush_off(peer) ? peer->counts.acked : peer->counts.flushed;
+    if (visible[PLAN_MESSAGE] < peer->counts.posted[PLAN_MESSAGE])
         return false;
     for (unsigned k = 0; k < peer->lane_count; k++) {
-        if (peer->counts.flushed[k] < peer->counts.posted[k] && !(peer->dead >> k & 1))
+        if (visible[k] < peer->counts.posted[k] && !(peer->dead >> k & 1))
             return false;
     }
     return true;

@@ -24,8 +24,9 @@ struct plan_order_in api_order_in(const struct api_peer *peer, unsigned lane)
 
 const uint64_t *api_order_visible(const struct api_peer *peer, uint64_t scratch[PLAN_COUNTS])
 {
-    bool drain = peer->channel->braid->options.order == OPTIONS_ORDER_DRAIN;
-    const uint64_t *visible = drain ? peer->counts.acked : peer->counts.flushed;
+    const struct options *o = &peer->channel->braid->options;
+    bool acked = o->order == OPTIONS_ORDER_DRAIN || (o->fault & PLAN_FAULT_FLUSH);
+    const uint64_t *visible = acked ? peer->counts.acked : peer->counts.flushed;
     if (!peer->dead)
         return visible;
     for (unsigned k = 0; k < PLAN_COUNTS; k++)
@@ -40,13 +41,15 @@ static bool api_order_post(struct api_peer *peer, const struct api_word *word)
     if (word->kind == PLAN_WORD_MESSAGE) {
         if (api_message_send(peer, word))
             return false;
-        plan_overlap_posted(&peer->overlap, word->ticket, PLAN_MESSAGE, ++peer->counts.posted[PLAN_MESSAGE], true);
+        peer->last_word[PLAN_MESSAGE] = ++peer->counts.posted[PLAN_MESSAGE];
+        plan_overlap_posted(&peer->overlap, word->ticket, PLAN_MESSAGE, peer->last_word[PLAN_MESSAGE], true);
     } else {
         struct rail_lane *lane = peer->lane[word->lane];
         if (!rail_lane_room(lane, request->klass, request->kind, request->len))
             return false;
         rail_lane_queue(lane, request);
-        plan_overlap_posted(&peer->overlap, word->ticket, word->lane, ++peer->counts.posted[word->lane], true);
+        peer->last_word[word->lane] = ++peer->counts.posted[word->lane];
+        plan_overlap_posted(&peer->overlap, word->ticket, word->lane, peer->last_word[word->lane], true);
     }
     peer->words_sent++;
     return true;
@@ -119,7 +122,7 @@ int api_order_drain(struct api_peer *peer, enum plan_word kind, unsigned lane)
     api_drive(peer, true); /* what has been built leaves now */
     for (;;) {
         struct plan_order_in in = api_order_in(peer, lane);
-        if (!marked && peer->put.handed >= puts) {
+        if (!marked && peer->put.handed >= puts && peer->fifo_tail == peer->fifo_head) {
             plan_order_mark(&in, kind, &wait);
             marked = true;
         }
@@ -178,11 +181,14 @@ unsigned api_order_drive(struct api_peer *peer)
     uint32_t mask = peer->channel->fifo_mask;
     unsigned moved = 0;
     for (; peer->fifo_tail != peer->fifo_marked; moved++) {
-        const struct api_word *word = &peer->fifo[peer->fifo_tail & mask];
+        struct api_word *word = &peer->fifo[peer->fifo_tail & mask];
         struct plan_order_in in = api_order_in(peer, word->lane);
+        plan_order_raise(&in, word->kind, peer->last_word, &word->wait);
         enum plan_order order = plan_order(&in, &word->wait);
-        if (order == PLAN_ORDER_WAIT)
+        if (order == PLAN_ORDER_WAIT) {
+            api_flush_want(peer, word->lane, &word->wait);
             break;
+        }
         if (order == PLAN_ORDER_NEVER)
             api_order_fail(peer, word);
         else if (!api_order_post(peer, word))

@@ -7,6 +7,14 @@
 
 #include <errno.h>
 
+/* Whether there still is something that a fence stood behind. */
+static bool api_put_fenced(struct api_peer *peer)
+{
+    if (peer->fenced && !peer->put.head && peer->fifo_head == peer->fifo_tail && api_flush_clean(peer))
+        peer->fenced = false;
+    return peer->fenced;
+}
+
 static void api_put_plan(const struct api_transfer *t, bool covered, struct plan_put *out)
 {
     struct api_peer *peer = t->peer;
@@ -18,7 +26,8 @@ static void api_put_plan(const struct api_transfer *t, bool covered, struct plan
         .lanes = peer->lane_count,
         .paced = b->options.pace && b->rail_count > 1,
         .covered = covered,
-        .fenced = peer->fenced,
+        .fenced = api_put_fenced(peer),
+        .strict = b->options.order == OPTIONS_ORDER_STRICT,
         .tail = b->options.tail,
         .unordered = peer->unordered,
         .faults = b->options.fault,
@@ -41,7 +50,7 @@ static void api_put_accept(const struct api_transfer *t, const struct plan_put *
     op->lead = plan->tail > 0;
     op->words = peer->words_accepted;
     op->ticket = plan_overlap_add(&peer->overlap, t->remote_addr, t->len);
-    peer->fenced = false;
+    peer->fenced &= !plan->gate;
     ch->count.puts++;
     ch->count.gated += plan->gate;
     if (plan->tail) {

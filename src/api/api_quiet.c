@@ -18,11 +18,13 @@ static int api_peer_range(struct braid_channel *ch, int pe, int *first, int *end
     return 0;
 }
 
-/* In strict mode what a fence stands behind matters to bulk; in the others word ops are ordered by themselves. */
+/* What a fence stands behind matters to bulk in strict mode, and to the last words of bulk with the tail on; word ops are
+ * ordered by themselves. */
 static void api_fence_peer(struct api_peer *peer)
 {
+    const struct options *o = &peer->channel->braid->options;
     peer->epoch++;
-    if (peer->channel->braid->options.order == OPTIONS_ORDER_STRICT)
+    if (o->order == OPTIONS_ORDER_STRICT || o->tail)
         peer->fenced |= peer->put.head || peer->fifo_head != peer->fifo_tail || !api_flush_clean(peer);
 }
 

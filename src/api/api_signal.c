@@ -139,7 +139,7 @@ static int api_put_signal(struct braid_channel *ch, int pe, const struct braid_p
                         pe);
         return -ENOTCONN;
     }
-    if (!api_bulk_room(peer, &peer->put, (uint32_t)count + 1) || !api_order_place(peer) ||
+    if (!api_bulk_room(peer, &peer->put, (uint32_t)count) || ch->op_free <= (uint64_t)count || !api_order_place(peer) ||
         !api_order_ranges(peer, (uint32_t)count + 1))
         return -EAGAIN;
     struct api_op *whole = api_op_take(peer, NULL, done, 1);

@@ -322,6 +322,12 @@ enum plan_order {
 /** The counts that an op of this kind must wait for, where all that was accepted before it is in counts->posted. */
 void plan_order_mark(const struct plan_order_in *in, enum plan_word word, struct plan_wait *out);
 
+/**
+ * A word op has come to the head of the FIFO: word ops that waited before it when it was marked were not in the counts then,
+ * and are posted now. last[k] is the number of the last word op posted on lane k (PLAN_MESSAGE included).
+ */
+void plan_order_raise(const struct plan_order_in *in, enum plan_word word, const uint64_t *last, struct plan_wait *wait);
+
 /** Whether an op with these waits may be posted. */
 enum plan_order plan_order(const struct plan_order_in *in, const struct plan_wait *wait);
 
@@ -422,7 +428,8 @@ struct plan_put_in {
     unsigned lanes;
     bool paced;     /**< bulk is handed to lanes as they drain */
     bool covered;   /**< a part of a put with signal: nobody polls on its bytes */
-    bool fenced;    /**< strict mode, and behind a fence that something stood before */
+    bool fenced;    /**< behind a fence that something stood before */
+    bool strict;    /**< the mode */
     bool tail;      /**< the option */
     bool unordered; /**< QPs may place writes out of order */
     enum plan_overlap_answer overlap;
@@ -442,7 +449,7 @@ struct plan_put {
 enum plan_class plan_stripe_class(uint64_t len, uint64_t stripe_min);
 
 /** Whether a put that overlaps nothing is whole, on any lane, with the relaxed key and nothing held back: what plan_put()
- *  would say too, here for the hot path. special: it is behind a fence of strict mode, or the tail is on. */
+ *  would say too, here for the hot path. special: it is behind a fence that matters, or the tail is on. */
 static inline bool plan_put_plain(uint64_t len, uint64_t stripe_min, bool special)
 {
     return len > PLAN_WORD_MAX && len < stripe_min && !special;

@@ -37,6 +37,17 @@ void plan_order_mark(const struct plan_order_in *in, enum plan_word word, struct
     out->count[PLAN_MESSAGE] = word == PLAN_WORD_MESSAGE || !others ? 0 : in->counts->posted[PLAN_MESSAGE];
 }
 
+void plan_order_raise(const struct plan_order_in *in, enum plan_word word, const uint64_t *last, struct plan_wait *wait)
+{
+    bool own = plan_order_own(in, word), others = !(in->faults & PLAN_FAULT_DEFER);
+    for (unsigned k = 0; k < in->lanes; k++) {
+        if (k == in->lane ? own : others)
+            wait->count[k] = max_u64(wait->count[k], last[k]);
+    }
+    if (word != PLAN_WORD_MESSAGE && others)
+        wait->count[PLAN_MESSAGE] = max_u64(wait->count[PLAN_MESSAGE], last[PLAN_MESSAGE]);
+}
+
 enum plan_order plan_order(const struct plan_order_in *in, const struct plan_wait *wait)
 {
     const uint64_t *visible = plan_order_visible(in);

@@ -25,7 +25,7 @@ void plan_put(const struct plan_put_in *in, struct plan_put *out)
         return;
     if (in->lanes == 1 && !in->paced)
         out->klass = PLAN_CLASS_MEDIUM;
-    out->gate = in->fenced;
+    out->gate = in->strict && in->fenced;
     if (overlap && in->overlap == PLAN_OVERLAP_FOLLOW && !in->unordered && !out->gate) {
         /* One QP keeps the order of its strict writes: no wait, but all of it on that lane. */
         out->lane = in->overlap_lane;
@@ -35,9 +35,10 @@ void plan_put(const struct plan_put_in *in, struct plan_put *out)
     }
     if (!in->tail || in->covered || (in->faults & PLAN_FAULT_TAIL))
         return;
-    bool one_lane = out->klass == PLAN_CLASS_MEDIUM || in->lanes == 1 || out->lane < PLAN_MAX_LANES;
-    /* On one lane a strict key keeps the last bytes last, where the QP places in order. */
-    if (one_lane && !in->unordered)
+    /* On one lane a strict key keeps the last bytes last, where the QP places in order. But what stood before a fence may
+     * be on another lane, and a last word behind a fence is to be seen after it: only word ops follow everything. */
+    bool whole = out->klass == PLAN_CLASS_MEDIUM || out->lane < PLAN_MAX_LANES;
+    if (!in->unordered && (in->lanes == 1 || (whole && (!in->fenced || out->gate))))
         out->strict = true;
     else
         out->tail = plan_put_tail(in);
