@@ -14,19 +14,21 @@ int litmus_round_set_add(struct litmus_pe *p)
     struct litmus_span word = litmus_fresh(p, to, 8, 8);
     struct litmus_watch *w = litmus_watch_new(p, "a word that is set and added to", word);
     unsigned n = 2 + litmus_below(p, LITMUS_CHAIN - 1);
-    bool set = true;
+    bool set[LITMUS_CHAIN];
     uint64_t v = 0;
 
     if (!w)
         return -ENOSPC;
+    /* The whole chain is known before its first op, since an observer may see it inside the call. */
+    for (unsigned i = 0; i < n; i++) {
+        set[i] = i == 0 || (i > 1 && litmus_below(p, 2));
+        w->chain[i] = v = set[i] ? (uint64_t)(i + 1) << 32 : v + 1 + i;
+    }
     w->n_chain = n;
     if (litmus_below(p, 2)) /* so that the first has something to wait for */
         rc = litmus_put(p, 0, litmus_fresh(p, to, litmus_bulk_len(p), 1));
-    /* The whole chain is known before its first op, since an observer may see it inside the call. */
-    for (unsigned i = 0; i < n; i++)
-        w->chain[i] = v = i % 2 == 0 ? (uint64_t)(i + 1) << 32 : v + 1 + i;
-    for (unsigned i = 0; i < n && rc == 0; i++, set = !set)
-        rc = set ? litmus_set(p, 0, word, w->chain[i]) : litmus_add(p, 0, word, w->chain[i] - w->chain[i - 1]);
+    for (unsigned i = 0; i < n && rc == 0; i++)
+        rc = set[i] ? litmus_set(p, 0, word, w->chain[i]) : litmus_add(p, 0, word, w->chain[i] - w->chain[i - 1]);
     return rc;
 }
 
