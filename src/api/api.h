@@ -112,7 +112,7 @@ struct api_peer {
     uint8_t remote_rail[PLAN_MAX_LANES];
     uint8_t local_rail[PLAN_MAX_LANES];
     uint8_t pair[PLAN_MAX_LANES];      /**< number of the pair that lane k joins: both sides number pairs alike */
-    uint64_t probe_ns[PLAN_MAX_LANES]; /**< when the probe was posted */
+    uint64_t flush_ns[PLAN_MAX_LANES]; /**< when the last flush, or the probe, was posted */
     uint32_t rtt_ns[PLAN_MAX_LANES];   /**< as probed when connecting */
     struct plan_counts counts;
     uint16_t flushing;                   /**< bit k: a flush is in flight on lane k */
@@ -337,6 +337,9 @@ void api_bulk_acked(struct api_flow *flow, unsigned lane, uint32_t len);
 /** Opens windows and brings the estimates of lanes up to date with what was acknowledged. */
 void api_bulk_learn(struct api_peer *peer, struct api_flow *flow);
 
+/** A round trip was measured on a lane. */
+void api_bulk_trip(struct api_peer *peer, unsigned lane, uint64_t rtt_ns);
+
 /** Sets up pacing of a lane, in both directions, from what connecting has measured. */
 void api_bulk_start(struct api_peer *peer, unsigned lane, uint64_t line_bits, uint64_t rtt_ns);
 
@@ -400,6 +403,9 @@ void api_flush_want_all(struct api_peer *peer);
 
 /** Posts the flushes that are wanted, one a lane at a time. How many. */
 unsigned api_flush_drive(struct api_peer *peer);
+
+/** A flush came back: its lane's round trip is known anew, which paces bulk. */
+void api_flush_back(struct api_peer *peer, unsigned lane);
 
 /** All that is counted on every lane that lives is visible. */
 bool api_flush_clean(const struct api_peer *peer);

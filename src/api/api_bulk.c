@@ -222,6 +222,14 @@ static void api_bulk_pace(struct api_peer *peer, struct api_flow *flow, unsigned
     plan_pace(&in, &flow->lane[k]);
 }
 
+void api_bulk_trip(struct api_peer *peer, unsigned k, uint64_t rtt_ns)
+{
+    if (plan_rate_rtt(&peer->put.rate[k], rtt_ns))
+        api_bulk_pace(peer, &peer->put, k);
+    if (plan_rate_rtt(&peer->get.rate[k], rtt_ns))
+        api_bulk_pace(peer, &peer->get, k);
+}
+
 void api_bulk_start(struct api_peer *peer, unsigned k, uint64_t line_bits, uint64_t rtt_ns)
 {
     struct api_flow *flows[] = {&peer->put, &peer->get};

@@ -53,11 +53,18 @@ unsigned api_flush_drive(struct api_peer *peer)
         if (!rail_lane_room(peer->lane[k], request.klass, request.kind, request.len))
             continue;
         rail_lane_queue(peer->lane[k], &request);
+        peer->flush_ns[k] = clock_now(&peer->channel->braid->clock);
         peer->flushing |= (uint16_t)(1u << k);
         peer->channel->count.flushes++;
         moved++;
     }
     return moved;
+}
+
+void api_flush_back(struct api_peer *peer, unsigned k)
+{
+    peer->flushing &= (uint16_t)~(1u << k);
+    api_bulk_trip(peer, k, clock_now(&peer->channel->braid->clock) - peer->flush_ns[k]);
 }
 
 bool api_flush_clean(const struct api_peer *peer)

@@ -16,7 +16,7 @@
 struct api_probe {
     struct braid *b;
     uint16_t *up;
-    uint64_t start_ns, posted_ns; /* of all */
+    uint64_t post_ns; /* spent on posting */
     uint32_t posted, ended;
 };
 
@@ -24,9 +24,10 @@ static void api_probe_post(struct api_probe *p, struct api_peer *peer)
 {
     struct rail_request request = {.kind = RAIL_KIND_FLUSH, .klass = RAIL_CLASS_WORD, .len = 8};
     for (unsigned k = 0; k < peer->lane_count; k++) {
-        peer->probe_ns[k] = clock_now(&p->b->clock);
+        peer->flush_ns[k] = clock_now(&p->b->clock);
         rail_lane_queue(peer->lane[k], &request);
         rail_lane_ring(peer->lane[k]);
+        p->post_ns += clock_now(&p->b->clock) - peer->flush_ns[k];
         p->posted++;
     }
 }
@@ -40,7 +41,7 @@ static void api_probe_end(struct api_probe *p, const struct rail_event *event)
     if (event->kind != RAIL_EVENT_DONE || k == API_NO_LANE)
         return;
     p->ended++;
-    peer->rtt_ns[k] = (uint32_t)min_u64(clock_now(&b->clock) - peer->probe_ns[k], UINT32_MAX);
+    peer->rtt_ns[k] = (uint32_t)min_u64(clock_now(&b->clock) - peer->flush_ns[k], UINT32_MAX);
     if (!event->error)
         return;
     p->up[peer->channel->index * (unsigned)b->n_pes + (unsigned)peer->pe] &= (uint16_t) ~(1u << peer->pair[k]);
@@ -85,21 +86,22 @@ static void api_probe_stop(struct api_probe *p)
 /* What a piece costs: a post as measured, and as much again for its completion and for our own code. */
 static uint32_t api_probe_cost(const struct api_probe *p)
 {
-    uint64_t post = p->posted ? (p->posted_ns - p->start_ns) / p->posted : 0;
+    uint64_t post = p->posted ? p->post_ns / p->posted : 0;
     return (uint32_t)min_u64(max_u64(2 * post + 30, 50), 5000);
 }
 
 int api_probe(struct braid *b, uint16_t *up)
 {
-    struct api_probe p = {.b = b, .up = up, .start_ns = clock_now(&b->clock)};
+    struct api_probe p = {.b = b, .up = up};
     bool stopped = false;
     for (unsigned c = 0; c < b->channel_count; c++) {
-        for (int pe = 0; pe < b->n_pes; pe++)
+        for (int pe = 0; pe < b->n_pes; pe++) {
             api_probe_post(&p, &b->channel[c]->peers[pe]);
+            api_probe_poll(&p); /* what waits to be looked at looks like a long way round */
+        }
     }
-    p.posted_ns = clock_now(&b->clock);
     b->piece_cost_ns = api_probe_cost(&p);
-    uint64_t deadline = p.posted_ns + API_PROBE_TIMEOUT_NS;
+    uint64_t deadline = clock_now(&b->clock) + API_PROBE_TIMEOUT_NS;
     while (p.ended < p.posted) {
         if (api_probe_poll(&p))
             continue;
