@@ -162,7 +162,7 @@ struct litmus_run {
     unsigned n_watches;
     struct litmus_span span[LITMUS_SPANS];
     unsigned n_spans;
-    struct litmus_span shared[3]; /* words that several PEs change */
+    struct litmus_span shared[4]; /* words that several PEs change */
     int open;                     /* PEs that still issue, and watches not done */
     int busy;                     /* PEs that issue, as writers or because of what they saw */
     uint64_t moved_ns;            /* when the last of that ended */
@@ -228,6 +228,8 @@ int litmus_put_signal(struct litmus_pe *p, int ch, const struct litmus_span *par
 int litmus_atomic_odd(struct litmus_pe *p, int ch, struct litmus_span word);
 /** Adds to a word of 4 bytes, which the target executes. */
 int litmus_add_small(struct litmus_pe *p, int ch, struct litmus_span word, uint32_t value);
+/** Changes the upper half of a word of 8 bytes, which the target executes. Mixes with small adds in any order. */
+int litmus_xor_high(struct litmus_pe *p, int ch, struct litmus_span word, uint32_t value);
 /** Fetch-and-add 1 of 8 bytes. All fetched values of one simulation must differ: one word only, and nothing else adds to it. */
 int litmus_fetch_add(struct litmus_pe *p, int ch, struct litmus_span word);
 /** Gets span of another PE and compares it with the image. Waits. */

@@ -74,17 +74,24 @@ int litmus_round_adds(struct litmus_pe *p)
     return rc;
 }
 
-/** Atomics that the target executes, with a target that is late: each is executed once, however often it is asked for. */
+/** Atomics that the target executes, with a target that is late: each is executed once, however often it is asked for. Some
+ *  meet others' on a word of 4 bytes; some meet others' and native adds on one of 8. */
 int litmus_round_repeated(struct litmus_pe *p)
 {
     int to = litmus_other(p, (int)litmus_below(p, 2)), rc = 0;
     struct litmus_span own = litmus_fresh(p, to, litmus_below(p, 2) ? 4 : 8, 8);
 
-    for (int i = 0; i < 3 && rc == 0; i++) {
-        if (litmus_below(p, 2))
+    for (int i = 0; i < 4 && rc == 0; i++) {
+        uint32_t what = litmus_below(p, 4), value = 1 + litmus_below(p, 1000);
+
+        if (what == 0)
             rc = litmus_atomic_odd(p, 0, own);
+        else if (what == 1)
+            rc = litmus_add_small(p, 0, litmus_shared(p, 2, 4), value);
+        else if (what == 2)
+            rc = litmus_xor_high(p, 0, litmus_shared(p, 3, 8), value);
         else
-            rc = litmus_add_small(p, 0, litmus_shared(p, 2, 4), 1 + litmus_below(p, 1000));
+            rc = litmus_add(p, 0, litmus_shared(p, 3, 8), value);
     }
     return rc;
 }

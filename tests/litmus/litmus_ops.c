@@ -297,6 +297,18 @@ int litmus_add_small(struct litmus_pe *p, int ch, struct litmus_span word, uint3
     return litmus_issue(p, &i);
 }
 
+int litmus_xor_high(struct litmus_pe *p, int ch, struct litmus_span word, uint32_t value)
+{
+    struct litmus_issue i = {.what = LITMUS_ATOMIC, .ch = ch, .dst = word, .op = litmus_op_new(p)};
+    uint64_t high = (uint64_t)value << 32, mixed = word.len ? litmus_word(p, word) ^ high : 0;
+
+    if (!i.op || !word.len)
+        return -ENOSPC;
+    i.atomic = (struct braid_atomic){.op = BRAID_ATOMIC_XOR, .bytes = 8, .operand = high};
+    memcpy(litmus_image(p, word), &mixed, sizeof(mixed));
+    return litmus_issue(p, &i);
+}
+
 int litmus_fetch_add(struct litmus_pe *p, int ch, struct litmus_span word)
 {
     struct litmus_issue i = {.what = LITMUS_ATOMIC, .ch = ch, .dst = word, .op = litmus_op_new(p)};
