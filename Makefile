@@ -31,7 +31,7 @@ configure = test -f $(1)/build.ninja || { mkdir -p $(1) && meson setup $(MESON_F
 SAN_FLAGS = -Db_lundef=false -Dbuildtype=debugoptimized
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test soak litmus lint asan ubsan tsan coverage fuzz clean install
+.PHONY: help build demo results costs test soak litmus lint asan ubsan tsan coverage fuzz clean install
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,18 @@ demo: ## two nodes, two ports: one port, drain and braid side by side, on the em
 	@$(call configure,$(BUILD))
 	@ninja -C $(BUILD) -j $(JOBS)
 	@$(BUILD)/cli/braid demo
+
+results: ## every rate that is promised, as one `braid bench` command each, written to docs/results.md
+	@scripts/deps.sh demo
+	@$(call configure,$(BUILD))
+	@ninja -C $(BUILD) -j $(JOBS) --quiet
+	@scripts/results.py $(BUILD)
+
+costs: ## libbraid's own instructions, counted by callgrind, beside what the cost table charges
+	@scripts/deps.sh demo costs
+	@$(call configure,$(BUILD))
+	@ninja -C $(BUILD) -j $(JOBS) --quiet
+	@scripts/callgrind-costs.py $(BUILD)
 
 test: ## the whole test suite, without the long "soak" tests
 	@scripts/deps.sh test

@@ -54,7 +54,28 @@ static void bench_ceiling_rates(const struct bench_run *run, struct bench_rates 
     }
 }
 
-/** "at=5000ns:slow:h0/mlx5_0:1:0.5" of the fabric's text, in the order of their times. */
+/** Reads "5000ns:slow:h0/mlx5_0:1:0.5"; the port is left as text. */
+static bool bench_ceiling_change(const char *text, struct bench_change *c, char *port, size_t len)
+{
+    static const char slow[] = "ns:slow:";
+    char *end;
+    size_t n;
+
+    c->at_ns = strtod(text, &end);
+    if (strncmp(end, slow, sizeof(slow) - 1) != 0)
+        return false;
+    text = end + sizeof(slow) - 1;
+    n = strcspn(text, ":");
+    n += text[n] == ':' ? 1 + strcspn(text + n + 1, ":") : 0;
+    if (n >= len || text[n] != ':')
+        return false;
+    memcpy(port, text, n);
+    port[n] = '\0';
+    c->factor = strtod(text + n + 1, &end);
+    return true;
+}
+
+/** The changes that the fabric's text holds, in the order of their times. */
 static void bench_ceiling_changes(const struct bench_run *run, struct bench_rates *r)
 {
     const char *at = run->emu->fabric(run->sim);
@@ -63,9 +84,8 @@ static void bench_ceiling_changes(const struct bench_run *run, struct bench_rate
         struct bench_change c = {0};
         char port[80];
 
-        if (sscanf(at, "at=%lfns:slow:%63[^:]:1:%lf", &c.at_ns, port, &c.factor) != 3)
+        if (!bench_ceiling_change(at + 3, &c, port, sizeof(port)))
             continue;
-        strcat(port, ":1");
         for (int i = 0; i < 2 * r->rails && r->changes < BENCH_CHANGES; i++) {
             int k = r->changes;
 

@@ -24,8 +24,8 @@ static const char *bench_fabric_key(const struct bench_run *run, const char *key
 void bench_fabric(struct bench_run *run)
 {
     const char *gpus = bench_fabric_key(run, "gpus"), *topo = bench_fabric_key(run, "topo");
-    int n = gpus ? atoi(gpus) : 1;
+    long n = gpus ? strtol(gpus, NULL, 10) : 1;
 
-    run->per_node = n > 0 ? n : 1;
+    run->per_node = n > 0 && n <= run->n_pes ? (int)n : 1;
     run->shared = topo && strncmp(topo, "pxb", 3) == 0;
 }

@@ -3,7 +3,7 @@
 #
 # deps.sh - installs what a make target needs and this machine lacks.
 #
-#   scripts/deps.sh [build|test|demo|lint|sanitize|coverage|fuzz|all]...     (default: build)
+#   scripts/deps.sh [build|test|demo|lint|sanitize|coverage|fuzz|costs|all]...     (default: build)
 #   scripts/deps.sh --list KIND...        prints what would be checked, installs nothing
 #
 # Looks first (offline, quick) and calls the package manager only for what is missing; sudo only when not root.
@@ -38,6 +38,7 @@ lint                                        | cmd:cppcheck   | cppcheck       | 
 lint                                        | cmd:shellcheck | shellcheck     | ShellCheck
 lint                                        | cmd:mandoc     | mandoc         | mandoc
 fuzz                                        | clang-rt       | libclang-rt-dev | compiler-rt
+costs                                       | cmd:valgrind   | valgrind       | valgrind
 coverage                                    | cmd:gcovr      | gcovr          | gcovr
 '
 
@@ -102,8 +103,8 @@ wanted=
 for arg in "$@"; do
     case $arg in
     --list) listing=1 ;;
-    build | test | demo | lint | sanitize | coverage | fuzz | all) wanted="$wanted $arg" ;;
-    *) say "unknown kind '$arg'; expected build, test, demo, lint, sanitize, coverage, fuzz or all" && exit 2 ;;
+    build | test | demo | lint | sanitize | coverage | fuzz | costs | all) wanted="$wanted $arg" ;;
+    *) say "unknown kind '$arg'; expected build, test, demo, lint, sanitize, coverage, fuzz, costs or all" && exit 2 ;;
     esac
 done
 wanted=${wanted:-build}
