@@ -17,6 +17,7 @@ struct litmus_arguments {
     uint64_t from, count, fault_count;
     bool faults, only_faults, counts, verbose, tap, first, list;
     int jobs, shard, shards;
+    bool bad; /* something was not a number */
 };
 
 static void litmus_usage(FILE *f)
@@ -72,6 +73,27 @@ static bool litmus_ports_ok(int ports)
     return ports == 0;
 }
 
+/** A whole number, and nothing behind it; with rest, a '/' and more. */
+static uint64_t litmus_number(struct litmus_arguments *a, const char *text, const char **rest)
+{
+    char *end;
+    uint64_t v = strtoull(text, &end, 10);
+
+    a->bad |= text[0] < '0' || text[0] > '9' || (rest ? *end != '/' : *end != '\0');
+    if (rest && !a->bad)
+        *rest = end + 1;
+    return v;
+}
+
+/** "1/4" */
+static void litmus_shard(struct litmus_arguments *a, const char *text)
+{
+    const char *rest = "";
+
+    a->shard = (int)litmus_number(a, text, &rest);
+    a->shards = (int)litmus_number(a, rest, NULL);
+}
+
 /** One option with its value. */
 static void litmus_argument(int c, const char *value, struct litmus_arguments *a)
 {
@@ -86,26 +108,25 @@ static void litmus_argument(int c, const char *value, struct litmus_arguments *a
         a->kind = litmus_kind_of(value);
         break;
     case 'p':
-        a->ports = atoi(value);
+        a->ports = (int)litmus_number(a, value, NULL);
         break;
     case 'f':
-        a->from = strtoull(value, NULL, 10);
+        a->from = litmus_number(a, value, NULL);
         break;
     case 'c':
-        a->count = strtoull(value, NULL, 10);
+        a->count = litmus_number(a, value, NULL);
         break;
     case 'x':
         a->fault = value;
         break;
     case 'w':
-        a->fault_count = strtoull(value, NULL, 10);
+        a->fault_count = litmus_number(a, value, NULL);
         break;
     case 'j':
-        a->jobs = atoi(value);
+        a->jobs = (int)litmus_number(a, value, NULL);
         break;
     case 's':
-        if (sscanf(value, "%d/%d", &a->shard, &a->shards) != 2)
-            a->shards = 0;
+        litmus_shard(a, value);
         break;
     default:
         a->counts |= c == 'u';
@@ -145,7 +166,7 @@ static int litmus_parse(int argc, char **argv, struct litmus_arguments *a)
         }
         litmus_argument(c, optarg, a);
     }
-    if (optind != argc || a->mode == -2 || a->kind == -2 || !litmus_ports_ok(a->ports) || a->count == 0 ||
+    if (a->bad || optind != argc || a->mode == -2 || a->kind == -2 || !litmus_ports_ok(a->ports) || a->count == 0 ||
         a->jobs < 1 || a->jobs > LITMUS_WORKERS || a->shards < 1 || a->shard < 0 || a->shard >= a->shards ||
         (a->test && !litmus_test_named(a->test))) {
         fprintf(stderr, "litmus: seen an argument that is not accepted; see litmus --help and --list\n");

@@ -134,9 +134,10 @@ static int litmus_connect(struct litmus_pe *p)
     int rc = braid_connect(p->b, &peers);
 
     rc = rc ? rc : braid_mem_reg(p->b, p->bytes, LITMUS_MEM, &mo, &p->mem);
+    rc = rc ? rc : braid_mem_key(p->mem, &key[0]);
     for (int i = 0; rc == 0 && i < n; i++) {
         addr[i] = mo.remote_addr;
-        rc = braid_mem_key(p->mem, &key[i]);
+        key[i] = key[0];
     }
     rc = rc ? rc : emu->alltoall(addr, p->remote, sizeof(addr[0]));
     rc = rc ? rc : emu->alltoall(key, p->key, sizeof(key[0]));
