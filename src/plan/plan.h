@@ -206,6 +206,13 @@ struct plan_pace_in {
  */
 void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane);
 
+/**
+ * Sets the round trip that predictions use, after plan_pace() of any lane: the least one of all live lanes. Ports of two
+ * hosts are equally far from each other; that one is measured longer than another shows where a probe or flush had to
+ * wait, and a lane thought to be later by more than a piece takes would get none.
+ */
+void plan_pace_even(struct plan_lane *lane, const struct plan_rate *rate, unsigned lanes);
+
 /** Calibrated sizes, where the options say auto. */
 struct plan_threshold {
     uint64_t piece_min;  /**< no piece of a cut transfer is smaller */

@@ -37,3 +37,14 @@ void plan_threshold(uint32_t piece_cost_ns, uint32_t mib_ns, uint64_t total_weig
     out->piece_min = plan_pace_round(max_u64(max_u64(bytes, feed), 1), 1024);
     out->stripe_min = 2 * out->piece_min;
 }
+
+void plan_pace_even(struct plan_lane *lane, const struct plan_rate *rate, unsigned lanes)
+{
+    uint32_t least = UINT32_MAX;
+    for (unsigned k = 0; k < lanes; k++) {
+        if (lane[k].live)
+            least = min_u32(least, rate[k].rtt_ns);
+    }
+    for (unsigned k = 0; k < lanes; k++)
+        lane[k].rtt_ns = least;
+}

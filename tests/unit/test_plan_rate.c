@@ -271,6 +271,35 @@ static void ends_are_predicted(void **state)
     assert_int_equal(lane.end_ns, 304000 + RTT + 167);
 }
 
+/* One lane seems three times as far as another, and a dead one seems near: none of the live ones is left out. */
+static void lanes_are_taken_to_be_equally_far(void **state)
+{
+    (void)state;
+    static const uint32_t measured[] = {19000000, 15000000, 46000000, 10};
+    struct plan_rate rate[4];
+    struct plan_lane lane[4];
+    unsigned got[4] = {0};
+    for (unsigned k = 0; k < 4; k++) {
+        lane[k] = lane_of(UINT64_C(200000000000));
+        rate[k] = rate_of(UINT64_C(200000000000));
+        rate[k].rtt_ns = measured[k];
+        lane[k].live = k != 3;
+        lane[k].slot = true;
+        lane[k].window = PLAN_NO_LIMIT;
+    }
+    plan_pace_even(lane, rate, 4);
+    for (unsigned i = 0; i < 30; i++) {
+        int k = plan_stripe_lane(lane, 4, 1000, 8192);
+        assert_true(k >= 0 && k < 3);
+        plan_lane_posted(&lane[k], 1000, 8192);
+        got[k]++;
+    }
+    for (unsigned k = 0; k < 3; k++) {
+        assert_int_equal(lane[k].rtt_ns, 15000000);
+        assert_int_equal(got[k], 10);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +316,7 @@ int main(void)
         cmocka_unit_test(absurd_numbers_give_bounded_sizes),
         cmocka_unit_test(cutting_starts_where_it_pays),
         cmocka_unit_test(ends_are_predicted),
+        cmocka_unit_test(lanes_are_taken_to_be_equally_far),
     };
     return cmocka_run_group_tests_name("plan_rate", tests, NULL, NULL);
 }
