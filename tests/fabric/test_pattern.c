@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -301,6 +302,11 @@ static int pe_many_runs(void *arg, int pe)
     move(IBV_WR_RDMA_WRITE, 0, 0, 4096);
     for (size_t i = 0; i < 4096; i += 8)
         plain_equal("differ", (long long)emu->pattern_diff(memory[1] + i, 8, i + 1), 0);
+    for (size_t i = 0; i < 4096; i += 1024) /* the same tag, but each begins anew */
+        emu->pattern_fill(memory[0] + i, 1024, 1);
+    move(IBV_WR_RDMA_WRITE, 0, 0, 4096);
+    for (size_t i = 0; i < 4096; i += 1024)
+        plain_equal("differ where a tag begins anew", (long long)emu->pattern_diff(memory[1] + i, 1024, 1), 0);
     finish();
     return 0;
 }
@@ -334,6 +340,7 @@ static int pe_lists(void *arg, int pe)
         size_t at = turn ? 0 : 100, size = turn ? 1000 : 1100;
 
         memset(p[0].buf, 0x5a, 200);
+        emu->pattern_fill(memory[1], 2000, 0);
         sge[turn ? 1 : 0] = (struct ibv_sge){(uint64_t)(uintptr_t)p[0].buf, 100, p[0].mr->lkey};
         sge[turn ? 0 : 1] = (struct ibv_sge){(uint64_t)(uintptr_t)memory[0], 1000, mr[0]->lkey};
         sge[2] = (struct ibv_sge){(uint64_t)(uintptr_t)p[0].buf + 100, 50, p[0].mr->lkey};
@@ -383,6 +390,18 @@ static int pe_words(void *arg, int pe)
         plain_equal("old value", (long long)*(uint64_t *)(void *)p[0].buf, (long long)(3 * i));
     }
     plain_equal("bytes other than 30", (long long)emu->pattern_diff(memory[1], LEN, 0), 1);
+    for (uint64_t i = 0; i < 8; i++) /* values that look like positions */
+        memcpy(p[0].buf + 8 * i, &(uint64_t){8 * i + 8}, 8);
+    plain_post(
+        &p[0], p[0].qp[0], &p[1],
+        (struct plain_wr){.op = IBV_WR_RDMA_WRITE, .id = 1, .len = 64, .rkey = mr[1]->rkey, .address = remote(512)});
+    plain_done(&p[0], 1, IBV_WC_SUCCESS);
+    plain_post(
+        &p[0], p[0].qp[0], &p[1],
+        (struct plain_wr){
+            .op = IBV_WR_RDMA_READ, .id = 1, .local = 64, .len = 64, .rkey = mr[1]->rkey, .address = remote(512)});
+    plain_done(&p[0], 1, IBV_WC_SUCCESS);
+    plain_equal("words that were written and read", memcmp(p[0].buf, p[0].buf + 64, 64), 0);
     finish();
     return 0;
 }
@@ -399,17 +418,23 @@ static void words_keep_their_values(void **state)
 /* Only memory as a whole can be registered; unmapped, it lives on for its regions. */
 static int pe_registers(void *arg, int pe)
 {
+    unsigned char there;
+
     (void)arg, (void)pe;
     if (!start(SMALL, EVERYTHING))
         return -1;
     plain_check(!ibv_reg_mr(p[0].pd, memory[0], SMALL + 1, EVERYTHING) && errno == EFAULT, "a region past the end");
     plain_check(!ibv_reg_mr(p[0].pd, memory[0] - 1, 2, EVERYTHING) && errno == EFAULT, "a region before the beginning");
-    emu->pattern_fill(memory[0], SMALL, 1);
+    emu->pattern_fill(memory[1], SMALL, 1);
     emu->pattern_unmap(memory[1]);
-    move(IBV_WR_RDMA_WRITE, 0, 0, SMALL);
-    emu->pattern_fill(memory[0], SMALL, 2);
+    plain_check(mincore(memory[1], SMALL, &there) != 0, "address space that was given back is still mapped");
     move(IBV_WR_RDMA_READ, 0, 0, SMALL);
     plain_equal("differ", (long long)emu->pattern_diff(memory[0], SMALL, 1), 0);
+    emu->pattern_fill(memory[0], SMALL, 2);
+    move(IBV_WR_RDMA_WRITE, 0, 0, SMALL);
+    emu->pattern_fill(memory[0], SMALL, 3);
+    move(IBV_WR_RDMA_READ, 0, 0, SMALL);
+    plain_equal("differ", (long long)emu->pattern_diff(memory[0], SMALL, 2), 0);
     memory[1] = NULL;
     finish();
     return 0;
