@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -43,19 +44,21 @@ static bool emu_pages_take_writes(uintptr_t at, uintptr_t end)
     return true;
 }
 
-/** The kernel's own list of what is mapped, and how. True also where there is no such list: nothing can be said. */
+/** The kernel's own list of what is mapped, and how: "7f00-7f10 rw-p ...". True also where there is no such list: nothing
+ *  can be said. */
 static bool emu_pages_listed(uintptr_t at, uintptr_t end, bool write)
 {
     FILE *f = fopen("/proc/self/maps", "re");
-    unsigned long low, high;
-    char read_right, write_right;
+    char line[8192], *p;
 
     if (!f)
         return true;
-    while (at < end && fscanf(f, "%lx-%lx %c%c%*[^\n]", &low, &high, &read_right, &write_right) == 4) {
+    while (at < end && fgets(line, sizeof(line), f)) {
+        uintptr_t low = strtoul(line, &p, 16), high = *p == '-' ? strtoul(p + 1, &p, 16) : 0;
+
         if (high <= at)
             continue;
-        if (low > at || read_right != 'r' || (write && write_right != 'w'))
+        if (low > at || p[1] != 'r' || (write && p[2] != 'w'))
             break;
         at = high;
     }
