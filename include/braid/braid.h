@@ -107,7 +107,8 @@ const char *braid_version(void);
  *
  * Returns 0 and a context; -EINVAL for a bad option (unknown name, bad value, no port, a port named twice); -E2BIG for
  * more than BRAID_MAX_RAILS ports; -ENODEV where a port does not exist (the message lists what does); -ENETDOWN where
- * it is not ACTIVE; -ELIBACC where libibverbs cannot be loaded; -ENOMEM; or what the verbs call said.
+ * it is not ACTIVE; -ENOTSUP where its device has no atomics; -ELIBACC where libibverbs cannot be loaded; -ENOMEM; or what
+ * the verbs call said.
  */
 int braid_open(const struct braid_options *options, struct braid **out);
 
@@ -127,8 +128,9 @@ struct braid_peers {
 
 /**
  * Connects lanes to all peers, the own PE included. Collective over the peers; once per context; four rounds of the
- * alltoall. A pair of rails that cannot be connected is left out, with one warning on each side. Where that leaves no
- * lane to a peer's home rail, a second warning says so: signals and puts of at most 256 bytes to that peer then fail.
+ * alltoall. A pair of rails that cannot be connected, or over which nothing comes back (that is found out within 30 s),
+ * is left out, with one warning on each side. Where that leaves no lane to a peer's home rail, a second warning says so:
+ * that peer is then asked to execute atomics itself, see braid_atomic().
  *
  * Returns 0; -EINVAL for bad arguments; -EALREADY the second time; -EPROTO for a peer's blob that is truncated,
  * damaged, or of another version (the message names the PE and both versions); -ECONNABORTED where a peer could not
@@ -148,8 +150,9 @@ struct braid_rail_stats {
     uint64_t rate_bits; /**< line rate in bits a second, as the port reports it */
     uint64_t put_bytes; /**< payload of puts completed */
     uint64_t get_bytes; /**< payload of gets completed */
-    uint64_t word_ops;  /**< word ops completed: signals, and puts of at most 256 bytes */
-    uint64_t errors;    /**< requests completed in error */
+    uint64_t word_ops; /**< word ops completed: puts of at most 256 bytes, P, signals, atomics, tails; not those atomics
+                             that a peer was asked to execute */
+    uint64_t errors;   /**< requests completed in error */
 };
 
 /** 0, or -EINVAL for a rail out of range. Figures of a channel in use by another thread may be a moment old. */
@@ -198,7 +201,8 @@ struct braid_mem_options {
 };
 
 /**
- * Registers [addr, addr+len) on every rail, for local use and for remote read, write and atomics.
+ * Registers [addr, addr+len) on every rail, for local use and for remote read, write and atomics; twice, since bulk and
+ * word ops have keys of their own. Host memory only.
  * Returns 0 and a region; -EINVAL for len 0, a NULL address, a range that wraps, a remote_addr at another offset within
  * a page, or a bad options struct; -ENOMEM; or what the verbs call said. The memory stays the caller's and must outlive the region.
  */
@@ -233,31 +237,34 @@ struct braid_local {
  * be shared by many ops of one channel.
  */
 struct braid_done {
-    uint64_t
-        ok; /**< ops ended well: a put's source may be used again, and its bytes are at the target's device; a get's
-                          bytes, an atomic's old value, are here. That the target's memory shows a put is promised by
-                          braid_quiet(), and to whoever sees a later word op */
+    /** Ops ended well. A put's source may be used again, and its bytes are at the target's device: that the target's memory
+     *  shows them is promised by braid_quiet(), and to whoever sees a later word op. A get's bytes, or an atomic's old value,
+     *  are here. */
+    uint64_t ok;
     uint64_t failed; /**< ops ended badly; error says how the first of them did */
     int error;       /**< 0, or the negative errno of the first failure */
 };
 
 /**
  * Writes len bytes to a peer. Returns when the op is accepted; src must stay unchanged until it has ended (done, or
- * braid_quiet()). len 0 ends at once. At most 256 bytes are a word op: ordered behind all earlier ops of this channel
- * to that peer. Larger ones are bulk: no order among them but where their bytes overlap (the later wins), and from the
- * option "stripe_min" up cut over all lanes. Bulk that the lanes do not take yet waits in software, up to "bulk_depth"
- * puts a peer. With the option "tail" the last bytes of a bulk put become visible after all others of it.
+ * braid_quiet()). len 0 ends at once. At most 256 bytes are a word op: ordered behind all earlier puts, signals and
+ * atomics of this channel to that peer. Larger ones are bulk: no order among them but where their bytes overlap (the
+ * later wins), and from the option "stripe_min" up cut over all lanes. Bulk that the lanes do not take yet waits in
+ * software, up to "bulk_depth" puts a peer. With the option "tail" the last 8 bytes of a bulk put become visible after
+ * all others of it, so they can be polled. In order mode "drain" a word op blocks inside the call, as braid_quiet() does.
  *
- * Returns 0; -EAGAIN (queue full); -EINVAL for a bad channel, pe, key or length (over 2^30, or in one piece over the
- * largest message of its port); -ERANGE where the bytes lie outside the region or the key's range; -EPROTO for a foreign
- * key; -ENOTCONN where no lane to that peer is left. A word op is -ENOTCONN also where the lane that word ops take
- * is gone, and, since it could announce what was lost, from then on where any lane has lost a put to that peer, though
- * lanes are left. After 0, failure shows in done and in braid_quiet().
+ * Returns 0; -EAGAIN (a queue is full, or 256 puts and word ops to that peer are not known to be visible yet); -EINVAL
+ * for a bad channel, pe, key or length (over 2^30, or in one piece over the largest message of its port); -ERANGE where
+ * the bytes lie outside the region or the key's range; -EPROTO for a foreign key; -ENOTCONN where no lane to that peer
+ * is left. A word op is -ENOTCONN also where the lane that word ops take is gone, and, since it could announce what was
+ * lost, from then on where any lane has lost a put to that peer, though lanes are left. After 0, failure shows in done
+ * and in braid_quiet().
  */
 int braid_put(struct braid_channel *ch, int pe, struct braid_remote dst, struct braid_local src, size_t len,
               struct braid_done *done);
 
-/** Reads len bytes from a peer. As braid_put(), but outside every order: a get neither waits nor holds others. */
+/** Reads len bytes from a peer. As braid_put(), but outside every order: a get neither waits nor holds others, so it may
+ *  return what was there before an earlier put, unless a braid_quiet() stands between. */
 int braid_get(struct braid_channel *ch, int pe, struct braid_local dst, struct braid_remote src, size_t len,
               struct braid_done *done);
 
@@ -271,8 +278,9 @@ int braid_p(struct braid_channel *ch, int pe, struct braid_remote dst, uint64_t 
 /**
  * Adds value to the peer's 8-byte word at dst.addr (8-byte aligned), as one atomic executed by the peer's home rail. A
  * word op: whoever sees the sum sees the bytes of every earlier put of this channel to that peer. Atomic with other
- * signal adds to that word, from every PE; not with the target's own CPU or GPU (IBA spec vol. 1, 9.4.5: atomicity is
- * the responder's). Where no lane reaches the home rail, as braid_atomic() says. Errors as braid_put().
+ * signal adds and 8-byte atomics on that word, from every PE; not with plain writes, nor with the target's own CPU or
+ * GPU (IBA spec vol. 1, 9.4.5: atomicity is the responder's). Where no lane reaches the home rail, as braid_atomic()
+ * says. Errors as braid_put().
  */
 int braid_signal_add(struct braid_channel *ch, int pe, struct braid_remote dst, uint64_t value,
                      struct braid_done *done);
@@ -293,16 +301,17 @@ struct braid_part {
 
 /**
  * Writes n parts (at most BRAID_MAX_PARTS; 0 is allowed) and then signals, as braid_signal_add() or braid_signal_set().
- * The parts have no order among themselves, whatever their size; all are visible to whoever sees the signal. One op: done
- * counts it once, when all of it has ended. Accepted whole or not at all. Errors as braid_put().
+ * The parts are bulk, whatever their size: no order among themselves but where they overlap; all are visible to whoever
+ * sees the signal. One op: done counts it once, when all of it has ended. Accepted whole or not at all. Errors as
+ * braid_put().
  */
 int braid_put_signal(struct braid_channel *ch, int pe, const struct braid_part *parts, unsigned n,
                      struct braid_remote signal, enum braid_signal_op op, uint64_t value, struct braid_done *done);
 
-/** What an atomic does with the word: old value first, then the new one. Those after COMPARE_SWAP are target-executed. */
+/** What an atomic does with the word. Those after COMPARE_SWAP, and all on 4 bytes, are target-executed. */
 enum braid_atomic_op {
     BRAID_ATOMIC_ADD,
-    BRAID_ATOMIC_FETCH,
+    BRAID_ATOMIC_FETCH, /**< nothing: reads it */
     BRAID_ATOMIC_FETCH_ADD,
     BRAID_ATOMIC_COMPARE_SWAP, /**< operand is stored where the word equals compare */
     BRAID_ATOMIC_SET,
@@ -324,20 +333,22 @@ struct braid_atomic {
 
 /**
  * One atomic on the peer's word of 4 or 8 bytes at dst.addr (aligned to its size). A word op. *old, where not NULL, is
- * the value before, written before done counts the op; it must stay valid until then.
+ * the value before, 4 bytes filled up with zeros, written before done counts the op; it must stay valid until then.
  *
  * Executed by the peer's home rail where it is one that devices have (8 bytes; ADD, FETCH, FETCH_ADD, COMPARE_SWAP) and a
- * lane reaches that rail; else asked for by a message, which the peer carries out while it is inside a call of its own
- * on this channel's number, exactly once. Atomic with all others on words of the same size, from every PE; never with
- * one of another size on the same bytes, with plain writes, or with the target's own CPU or GPU.
- * Errors as braid_put(); -EINVAL for an op, size or address that is none.
+ * lane reaches that rail; else asked for by a message, which the peer carries out, exactly once, while it is inside
+ * braid_progress() on its channel of the same number or inside any call that blocks: a peer that makes no calls never
+ * answers. Atomic with all others on words of the same size, from every PE; never with one of another size on the same
+ * bytes, with plain writes (puts, P, signal set), or with the target's own CPU or GPU.
+ * Errors as braid_put(); -EINVAL for an op, size or address that is none. A peer that has no such region says -EACCES.
  */
 int braid_atomic(struct braid_channel *ch, int pe, struct braid_remote dst, const struct braid_atomic *atomic,
                  uint64_t *old, struct braid_done *done);
 
 /**
  * The blocking forms: wait for room and until the op has ended, in turns of the whole progress. Results as the form
- * without _wait, never -EAGAIN, and the op's own failure; or what the wait callback said: then the op may be left.
+ * without _wait, never -EAGAIN, and the op's own failure; or what the wait callback said: then the op may still be under
+ * way. -EBUSY where eight such calls on one channel are under way or were cut off like that.
  */
 int braid_put_wait(struct braid_channel *ch, int pe, struct braid_remote dst, struct braid_local src, size_t len);
 int braid_get_wait(struct braid_channel *ch, int pe, struct braid_local dst, struct braid_remote src, size_t len);
@@ -349,8 +360,9 @@ int braid_done_wait(struct braid_channel *ch, const struct braid_done *done, uin
 
 /**
  * Orders what was issued before it to the peer (or BRAID_ALL_PES) ahead of what comes after. In order mode "release"
- * every word op is ordered behind all earlier ops by itself, so this only starts a new epoch and posts nothing. In mode
- * "strict" nothing issued after it becomes visible before anything issued before it; it does not block either.
+ * every word op is ordered behind all earlier ops by itself, so this only starts a new epoch and posts nothing; with the
+ * option "tail" the last 8 bytes of bulk come behind what stood before the fence too. In mode "strict" nothing issued
+ * after it becomes visible before anything issued before it; it does not block either.
  */
 int braid_fence(struct braid_channel *ch, int pe);
 
@@ -362,11 +374,11 @@ int braid_fence(struct braid_channel *ch, int pe);
 int braid_quiet(struct braid_channel *ch, int pe);
 
 /**
- * Moves everything of this channel on: completions, deferred word ops, the control mailbox. Does not block. Returns the
- * number of things that moved (0: none), or -EINVAL. Errors of ops show in their done; errors of lanes are logged here.
- * A port whose completions cannot be polled or make no sense loses its lanes of this channel, and their ops end with
- * that error. Events of a device or port (a port down, a device fatal) are logged, nothing more: lanes are given up
- * when their own requests fail.
+ * Moves everything of this channel on: completions, deferred word ops, bulk, the control mailbox, atomics that peers
+ * have asked this PE to execute. Does not block. Returns the number of things that moved (0: none), or -EINVAL. Errors
+ * of ops show in their done; errors of lanes are logged here. A port whose completions cannot be polled or make no
+ * sense loses its lanes of this channel, and their ops end with that error. Events of a device or port (a port down, a
+ * device fatal) are logged, nothing more: lanes are given up when their own requests fail.
  */
 int braid_progress(struct braid_channel *ch);
 
