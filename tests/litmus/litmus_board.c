@@ -20,6 +20,15 @@ enum { LITMUS_HANG_S = 120, LITMUS_TICK_US = 100000, LITMUS_LINE_S = 20, LITMUS_
 
 const int litmus_port_counts[LITMUS_PORT_COUNTS] = {1, 2, 3, 4, 8};
 
+static volatile sig_atomic_t litmus_stopped;
+
+/** Ctrl-C: blocks under way are ended, and what was found is told. */
+static void litmus_stop(int number)
+{
+    (void)number;
+    litmus_stopped = 1;
+}
+
 static uint64_t litmus_seconds(void)
 {
     struct timespec t;
@@ -71,7 +80,10 @@ static void litmus_tell(struct litmus_cell *cell, uint64_t seed, const char *tex
         return;
     cell->told_seed = seed;
     cell->told_ports = litmus_cell_ports(cell, seed);
-    snprintf(cell->text, sizeof(cell->text), "%s", text);
+    snprintf(cell->text, sizeof(cell->text), "%.*s", LITMUS_CELL_TEXT - 1, text);
+    if (!cell->rule && cell->c.kind == LITMUS_JUDGED)
+        fprintf(stderr, "litmus: %s, %s, %d ports, seed %" PRIu64 ": %s\n", cell->c.test->name,
+                litmus_mode_name(cell->c.mode), cell->told_ports, seed, cell->text);
 }
 
 /** A seed that gives another run the second time could not be looked into. */
@@ -136,7 +148,7 @@ static void litmus_worker(struct litmus_board *b, struct litmus_slot *slot, cons
 {
     uint64_t unit;
 
-    while ((unit = atomic_fetch_add(&b->next, 1)) < b->units) {
+    while (!litmus_stopped && (unit = atomic_fetch_add(&b->next, 1)) < b->units) {
         if (unit % (uint64_t)b->shards == (uint64_t)b->shard)
             litmus_block(b, slot, unit, emu);
     }
@@ -193,11 +205,17 @@ int litmus_board_run(struct litmus_board *b, const struct emu_sim_api *emu)
     int running = 0, deaths = 0, rc = 0;
 
     fflush(stdout);
+    signal(SIGINT, litmus_stop);
+    signal(SIGTERM, litmus_stop);
     for (int i = 0; i < b->jobs && rc == 0; i++, running += rc == 0)
         rc = litmus_start(b, &b->slot[i], emu);
     while (running > 0) {
         uint64_t now = litmus_seconds();
 
+        if (litmus_stopped) {
+            b->next = b->units; /* the workers may not have had the signal */
+            rc = -EINTR;
+        }
         for (int i = 0; i < b->jobs; i++) {
             struct litmus_slot *slot = &b->slot[i];
             uint64_t since = slot->since;
@@ -209,8 +227,12 @@ int litmus_board_run(struct litmus_board *b, const struct emu_sim_api *emu)
                 kill(slot->pid, SIGALRM);
             if (waitpid(slot->pid, &status, WNOHANG) != slot->pid)
                 continue;
-            if (!litmus_died(b, slot, status) || ++deaths > LITMUS_DEATHS || litmus_start(b, slot, emu))
+            if (!litmus_died(b, slot, status)) {
                 running--;
+            } else if (++deaths > LITMUS_DEATHS || litmus_start(b, slot, emu)) {
+                running--;
+                rc = -ECHILD; /* what is left is not run */
+            }
         }
         if (now >= line + (isatty(STDERR_FILENO) ? 1 : LITMUS_LINE_S)) {
             litmus_progress(b, started);
