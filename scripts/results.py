@@ -151,7 +151,7 @@ def bench(braid, command, status):
 
 def line(row, met, text):
     commands = "<br>".join(f"`{c}`".replace("|", "\\|") for c in row.commands)
-    return f"| {row.title} | {row.wanted} | {'met' if met else '**not met**'} | {text} | {commands} |"
+    return f"| {row.title} | {row.wanted} | {'' if row.wanted == 'printed' else 'met' if met else '**not met**'} | {text} | {commands} |"
 
 
 def sweep(braid, folder):
