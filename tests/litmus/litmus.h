@@ -83,7 +83,6 @@ struct litmus_case {
     unsigned placement; /**< out of order: 1 not, 2 and the device says so, 3 and it does not; 0: the seed decides */
     bool tail_off;      /**< the tail is off, whatever the test needs */
     bool verbose;
-    enum emu_sim_vehicle vehicle;
 };
 
 /** What came out. */

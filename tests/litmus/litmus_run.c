@@ -273,7 +273,7 @@ void litmus_run_one(const struct emu_sim_api *emu, const struct litmus_case *c, 
     r = litmus_new(emu, c, v);
     v->rc = r ? 0 : -ENOMEM;
     if (r) {
-        struct emu_sim_options o = {sizeof(o), r->shape.fabric, c->seed, c->vehicle,
+        struct emu_sim_options o = {sizeof(o), r->shape.fabric, c->seed, EMU_SIM_COROUTINES,
                                     LITMUS_LIMIT_MS * UINT64_C(1000000)};
 
         litmus_describe(r);
