@@ -12,7 +12,7 @@
 struct bench_fault {
     const char *rule;
     enum bench_signal_how how;
-    bool tail, watch_last, rewrite, one_word, unreachable;
+    bool tail, watch_last, rewrite, one_word, unreachable, many;
     const char *unkind;
     const char *setting;
 };
@@ -20,7 +20,7 @@ struct bench_fault {
 /*
  * Word ops that are writes are what keys and own-flush are about; atomics stay behind by themselves. Where a device says
  * that it places out of order, libbraid flushes the own lane, and the word's key does not matter. A repeated message
- * needs an answer that is late, or seems to be.
+ * needs an answer that is late, or seems to be. Adds are lost where several PEs add to one word at a time.
  */
 static const struct bench_fault bench_faults[] = {
     {.rule = "defer", .unkind = "all"},
@@ -28,7 +28,7 @@ static const struct bench_fault bench_faults[] = {
     {.rule = "own-flush", .unkind = "all", .how = BENCH_SIGNAL_SET},
     {.rule = "keys", .unkind = "relaxed+ackvis+atomics", .how = BENCH_SIGNAL_SET},
     {.rule = "overlap", .unkind = "all", .rewrite = true},
-    {.rule = "home", .unkind = "all", .one_word = true},
+    {.rule = "home", .unkind = "all", .one_word = true, .many = true},
     {.rule = "dedup", .unkind = "all", .unreachable = true, .setting = "reply_timeout=10"},
     {.rule = "tail", .unkind = "all", .tail = true, .watch_last = true},
     {.rule = "order", .unkind = "all"},
@@ -115,6 +115,11 @@ int bench_fault_defaults(struct bench_spec *spec, char *fabric, size_t len, char
         bench_fault_key(fabric, len, "ports", "4");
         bench_fault_key(fabric, len, "topo", "rail");
         spec->unreachable = spec->peers ? spec->peers : 1;
+    }
+    if (streams && f->many && !spec->all && !spec->peers) {
+        bench_fault_key(fabric, len, "nodes", "4");
+        spec->all = true;
+        spec->peers = 3;
     }
     if (streams && f->how == BENCH_SIGNAL_SET)
         spec->signal_how = f->how;

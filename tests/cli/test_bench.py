@@ -221,8 +221,40 @@ def test_bad_fabric():
 
 
 def test_faults():
-    status, out, err = bench("signal", "--fault", "defer")
-    check("a signal that does not wait: errors, status 1", status == 1 and "WITHOUT the rule defer" in out, f"{status}\n{out}\n{err}")
+    """Each rule switched off shows wrong bytes; the same traffic on the same fabric with the rule shows none."""
+    unkind = "jitter=3us,unkind=all"
+    rail = "nodes=4,ports=4,topo=rail," + unkind
+    controls = {
+        "defer": ["--fabric", unkind], "flush": ["--fabric", unkind], "order": ["--fabric", unkind],
+        "own-flush": ["--fabric", unkind, "--signal", "set"],
+        "keys": ["--fabric", "jitter=3us,unkind=relaxed+ackvis+atomics", "--signal", "set"],
+        "overlap": ["--fabric", unkind, "--rewrite"], "home": ["--fabric", "nodes=4," + unkind, "--one-word", "--all", "--peers", "3"],
+        "dedup": ["--fabric", rail, "--unreachable", "1", "--set", "reply_timeout=10"],
+        "tail": ["--fabric", unkind, "--tail", "on", "--watch-last"],
+    }
+    for rule, control in controls.items():
+        status, out, err = bench("signal", "--count", "300", "--fault", rule, "--json")
+        run = json.loads(out)["runs"][0] if status in (0, 1) and out else {}
+        check(f"--fault {rule}: errors > 0, status 1", status == 1 and run.get("errors", 0) > 0 and run.get("fault") == rule,
+              f"{status} {run.get('errors')}\n{err}")
+        status, out, err = bench("signal", "--count", "300", "--size", "64K", *control, "--json")
+        run = json.loads(out)["runs"][0] if status in (0, 1) and out else {}
+        check(f"the traffic of --fault {rule} with the rule: no error, status 0", status == 0 and run.get("errors") == 0,
+              f"{status} {run.get('errors')}\n{err}")
+    status, out, _ = bench("signal", "--count", "100", "--fault", "defer")
+    check("a table says which rule is off", status == 1 and "WITHOUT the rule defer" in out, out)
+    status, _, err = bench("signal", "--count", "100", "--unreachable", "1")
+    check("--unreachable where all ports reach each other is refused", status == 2 and "topo=rail" in err, err)
+
+
+def test_atomics():
+    """Every operation, native and by the target, on an unkind fabric."""
+    for op in ("add", "fetch-add", "cswap", "set", "swap", "and", "or", "xor", "fetch"):
+        for size in ("8", "4"):
+            status, out, err = bench("atomic", "--op", op, "--size", size, "--all", "--count", "300", "--window", "4", "--fabric",
+                                     "nodes=3,ports=2,jitter=2us,unkind=all", "--json")
+            run = json.loads(out)["runs"][0] if out else {}
+            check(f"atomic {op}, {size} bytes", status == 0 and run.get("errors") == 0 and run.get("ops") == 300, f"{status} {err}")
 
 
 def main():
@@ -235,6 +267,7 @@ def main():
     test_wrong_use()
     test_bad_fabric()
     test_faults()
+    test_atomics()
     print(f"1..{count}", flush=True)
     return 1 if bad else 0
 
