@@ -100,13 +100,17 @@ struct api_peer {
     uint16_t dead;         /**< bit k: lane k has failed */
     uint32_t max_msg;      /**< bytes of the largest message that every lane takes */
     unsigned rails_needed; /**< rails that a key must cover: one above the highest that a lane goes to */
+    bool silent;           /**< whether they may is not known: taken to be in order, as others do */
     bool unordered;        /**< QPs to it may place writes out of order */
     bool fenced;           /**< strict: the next bulk put is behind a fence that had something before it */
     bool dirty;            /**< in channel->dirty: something moved since it was last driven */
-    bool quieting;         /**< somebody waits until all of it is visible */
+    bool message_lost;     /**< an atomic that the target was to execute failed: what is behind it is never announced */
+    bool message_held;     /**< a message found no place in its lane's mailbox */
+    uint32_t quieting;     /**< so many wait until all of it is visible */
     uint32_t epoch;        /**< number of fences */
     uint64_t ops;          /**< accepted and not ended */
     int error;             /**< first failure since the last quiet */
+    int unproved;          /**< why it will not be known whether what ended well is visible; 0: it will, or was told */
     uint64_t cookie;       /**< of the peer's context: its keys carry it */
     struct rail_lane *lane[PLAN_MAX_LANES];
     uint8_t remote_rail[PLAN_MAX_LANES];
@@ -123,7 +127,7 @@ struct api_peer {
     uint32_t fifo_head, fifo_tail; /**< free-running: [tail, head) wait */
     uint32_t fifo_marked; /**< [tail, marked) know their counts, [marked, head) wait for puts to be handed on */
     uint64_t words_accepted, words_sent; /**< since the beginning */
-    uint64_t last_word[PLAN_COUNTS];    /**< number of the last word op posted on each lane */
+    uint64_t last_word[PLAN_COUNTS];     /**< number of the last word op posted on each lane */
     bool gate_marked;                    /**< gate holds what the gated put at the head of the queue waits for */
     struct plan_wait gate;
     struct api_peer *next_dirty;
@@ -177,6 +181,7 @@ struct braid_channel {
     struct api_peer *dirty; /**< peers with something to drive */
     uint64_t now_ns;        /**< time of the current pass, or of the last that moved something */
     uint64_t ask_ns;        /**< when the first of those below is overdue; read by other threads */
+    bool message_held;      /**< of some peer: a mailbox slot that becomes free gives no event */
     uint32_t asking;        /**< target-executed atomics of all peers without an answer */
     uint32_t idle_polls;
     struct random random; /**< nonces of echoes */
@@ -380,9 +385,16 @@ int api_order_submit(struct api_peer *peer, struct api_word *word, struct braid_
 /** Drain mode: blocks until an op that follows all before it may be posted on the lane. 0, or what waiting said. */
 int api_order_drain(struct api_peer *peer, enum plan_word kind, unsigned lane);
 
-/** The word op of a put with signal, whose parts have been accepted: as api_order_accept(), in drain mode after waiting.
- *  0, or what waiting said: then its op has failed. */
-int api_order_follow(struct api_peer *peer, struct api_word *word);
+/** The word op of a put with signal, whose parts have been accepted: as api_order_accept(), in drain mode after waiting;
+ *  where that is cut off, its op fails. */
+void api_order_follow(struct api_peer *peer, struct api_word *word);
+
+/** What is lost before it is posted counts as posted on a dead lane all the same: its count is then never reached, so nothing
+ *  that must follow can go and announce it. */
+void api_order_lost(struct api_peer *peer);
+
+/** Whether anything that was accepted is not visible yet, or lost. */
+bool api_order_behind(const struct api_peer *peer);
 
 /** What is visible in the mode's own sense, for plan_overlap_: nothing of a dead lane is still to come. */
 const uint64_t *api_order_visible(const struct api_peer *peer, uint64_t scratch[PLAN_COUNTS]);
@@ -407,6 +419,9 @@ unsigned api_flush_drive(struct api_peer *peer);
 /** A flush came back: its lane's round trip is known anew, which paces bulk. */
 void api_flush_back(struct api_peer *peer, unsigned lane);
 
+/** These counts are reached on every lane that lives. */
+bool api_flush_reached(const struct api_peer *peer, const struct plan_wait *goal);
+
 /** All that is counted on every lane that lives is visible. */
 bool api_flush_clean(const struct api_peer *peer);
 
@@ -420,6 +435,9 @@ void api_message_answer(struct api_peer *peer, const struct rail_mail_msg *mail)
 
 /** Asks again where an answer is overdue or its lane has died; fails where no lane is left. How many were sent. */
 unsigned api_message_drive_all(struct braid_channel *ch);
+
+/** Slots of mailboxes may have become free: peers whose messages found none are driven again. */
+void api_message_retry(struct braid_channel *ch);
 
 /** When the next answer of any channel is overdue; UINT64_MAX where none is waited for. */
 uint64_t api_message_deadline(const struct braid *b);

@@ -61,10 +61,8 @@ static void api_bulk_finish(struct api_peer *peer, struct api_flow *flow, int er
     api_bulk_pop(flow);
     flow->bytes -= op->left;
     if (flow == &peer->put) {
-        /* What is lost before it is posted counts as posted on a dead lane all the same: its count is then never
-         * reached, so no word op behind it can announce lost data. */
-        if (error && peer->dead)
-            peer->counts.posted[__builtin_ctz(peer->dead)]++;
+        if (error)
+            api_order_lost(peer);
         plan_overlap_all_posted(&peer->overlap, op->ticket);
         peer->gate_marked = false;
         if (peer->fifo_marked != peer->fifo_head)
@@ -175,14 +173,23 @@ static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow)
     return plan.count ? 0 : -EAGAIN;
 }
 
-/* The op at the head: may it go? 0, -EAGAIN, or -ENOTCONN where what it must follow is lost. */
+/* The gated op at the head: may it go? 0, -EAGAIN, or -ENOTCONN where what it must follow is lost. */
 static int api_bulk_open(struct api_peer *peer, struct api_op *op)
 {
     enum plan_order order = api_bulk_gate(peer, op);
     if (order == PLAN_ORDER_WAIT)
         return -EAGAIN;
     op->gate = false;
-    return order == PLAN_ORDER_NEVER ? -ENOTCONN : 0;
+    if (order != PLAN_ORDER_NEVER)
+        return 0;
+    /* Strict: what comes behind it stands behind the same fence. */
+    if (peer->channel->braid->options.order == OPTIONS_ORDER_STRICT) {
+        if (op->next)
+            op->next->gate = true;
+        else
+            peer->fenced = true;
+    }
+    return -ENOTCONN;
 }
 
 unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)

@@ -26,8 +26,9 @@ struct api_job {
     bool token;  /**< it holds braid->exec_token */
     enum api_step step;
     struct rail_mail_atomic ask;
-    unsigned lane; /**< that it was asked on */
-    uint64_t seen; /**< the word before */
+    struct braid_mem *mem; /**< the region it is on, in use by it; NULL before it is known */
+    unsigned lane;         /**< that it was asked on */
+    uint64_t seen;         /**< the word before */
     int32_t status;
     struct api_peer *peer;
 };
@@ -88,6 +89,13 @@ static struct api_peer *api_exec_self(const struct braid_channel *ch)
     return &ch->peers[ch->braid->my_pe];
 }
 
+/* Whether there is a self lane to the home device. */
+static bool api_exec_reached(const struct braid_channel *ch)
+{
+    const struct api_peer *self = api_exec_self(ch);
+    return self->home < self->lane_count && !(self->dead >> self->home & 1);
+}
+
 static void api_job_start(struct api_job *job, struct api_peer *peer, unsigned lane, const struct rail_mail_atomic *ask)
 {
     *job = (struct api_job){.used = true, .ask = *ask, .lane = lane, .peer = peer};
@@ -128,18 +136,25 @@ void api_exec_ask(struct api_peer *peer, unsigned lane, const struct rail_mail_m
 }
 
 /* Whether this PE has registered what is asked for. -EAGAIN while its regions are being changed. */
-static int api_job_check(struct braid *b, const struct api_job *job)
+static int api_job_check(struct braid *b, struct api_job *job)
 {
     const struct rail_mail_atomic *ask = &job->ask;
     int rc = -EACCES;
+    if (job->mem)
+        return 0;
     if (plan_atomic((enum plan_atomic_op)ask->op, ask->bytes, true) == PLAN_ATOMIC_INVALID || ask->addr % ask->bytes)
         return -EINVAL;
     if (__atomic_exchange_n(&b->mems_lock, 1, __ATOMIC_ACQUIRE))
         return -EAGAIN;
-    for (const struct braid_mem *mem = b->mems; mem && rc; mem = mem->next) {
+    for (struct braid_mem *mem = b->mems; mem && !job->mem; mem = mem->next) {
         if (verbs_mr_rkey(mem->mr[b->home]) == ask->rkey &&
             range_inside(ask->addr, ask->bytes, mem->remote_addr, mem->len))
-            rc = 0;
+            job->mem = mem;
+    }
+    /* In use until it is answered: were the region to go in between, the self lane would go with it. */
+    if (job->mem) {
+        api_mem_use(job->mem, job->peer->channel->index, 1);
+        rc = 0;
     }
     __atomic_store_n(&b->mems_lock, 0, __ATOMIC_RELEASE);
     return rc;
@@ -201,22 +216,24 @@ static bool api_job_token(struct braid *b, struct api_job *job)
     return job->token;
 }
 
+/* It goes no further: true, since its answer may. */
+static bool api_job_fail(struct api_job *job, int error)
+{
+    job->status = error;
+    job->step = API_STEP_REPLY;
+    return true;
+}
+
 static bool api_job_first(struct api_job *job)
 {
     struct braid_channel *ch = job->peer->channel;
     const struct rail_mail_atomic *ask = &job->ask;
-    struct api_peer *self = api_exec_self(ch);
     struct rail_request r = {.remote_addr = ask->addr, .rkey = ask->rkey, .len = ask->bytes};
     int rc = api_job_check(ch->braid, job);
     if (rc == -EAGAIN)
         return false;
-    if (!rc && (self->home >= self->lane_count || (self->dead >> self->home & 1)))
-        rc = -ENOTCONN;
-    if (rc) {
-        job->status = rc;
-        job->step = API_STEP_REPLY;
-        return true;
-    }
+    if (rc)
+        return api_job_fail(job, rc);
     if (ask->bytes == 4) {
         r.kind = RAIL_KIND_READ;
         r.local_addr = (uintptr_t)api_exec_of(job->peer)->word;
@@ -270,12 +287,22 @@ static bool api_job_reply(struct api_job *job)
             (struct api_reply){.id = job->ask.id, .status = job->status, .old = job->seen, .known = true};
         e->next++;
     }
-    if (job->token)
-        __atomic_store_n(&peer->channel->braid->exec_token, 0, __ATOMIC_RELEASE);
     job->used = false;
     peer->channel->jobs--;
     peer->channel->count.executed++;
     return true;
+}
+
+/* Executed, or given up: what it held is free, whenever its answer may find a place. */
+static void api_job_release(struct api_job *job)
+{
+    struct braid_channel *ch = job->peer->channel;
+    if (job->token)
+        __atomic_store_n(&ch->braid->exec_token, 0, __ATOMIC_RELEASE);
+    if (job->mem)
+        api_mem_use(job->mem, ch->index, -1);
+    job->token = false;
+    job->mem = NULL;
 }
 
 /* One step, where the last one has ended. Whether it went. */
@@ -284,6 +311,10 @@ static bool api_job_step(struct api_job *job)
     struct rail_request flush = {.kind = RAIL_KIND_FLUSH, .len = 8};
     if (!job->used || job->posted)
         return false;
+    /* With the self lane gone it will never be known to be visible. */
+    if (job->step != API_STEP_REPLY && !api_exec_reached(job->peer->channel)) {
+        api_job_fail(job, -ENOTCONN);
+    }
     switch (job->step) {
     case API_STEP_START:
         return api_job_first(job);
@@ -294,6 +325,7 @@ static bool api_job_step(struct api_job *job)
     case API_STEP_REPLY:
         break;
     }
+    api_job_release(job);
     return api_job_reply(job);
 }
 

@@ -63,18 +63,26 @@ unsigned api_flush_drive(struct api_peer *peer)
 
 void api_flush_back(struct api_peer *peer, unsigned k)
 {
-    peer->flushing &= (uint16_t)~(1u << k);
+    peer->flushing &= (uint16_t) ~(1u << k);
     api_bulk_trip(peer, k, clock_now(&peer->channel->braid->clock) - peer->flush_ns[k]);
+}
+
+bool api_flush_reached(const struct api_peer *peer, const struct plan_wait *goal)
+{
+    const uint64_t *visible = api_flush_off(peer) ? peer->counts.acked : peer->counts.flushed;
+    if (visible[PLAN_MESSAGE] < goal->count[PLAN_MESSAGE] && !peer->message_lost)
+        return false;
+    for (unsigned k = 0; k < peer->lane_count; k++) {
+        if (visible[k] < goal->count[k] && !(peer->dead >> k & 1))
+            return false;
+    }
+    return true;
 }
 
 bool api_flush_clean(const struct api_peer *peer)
 {
-    const uint64_t *visible = api_flush_off(peer) ? peer->counts.acked : peer->counts.flushed;
-    if (visible[PLAN_MESSAGE] < peer->counts.posted[PLAN_MESSAGE])
-        return false;
-    for (unsigned k = 0; k < peer->lane_count; k++) {
-        if (visible[k] < peer->counts.posted[k] && !(peer->dead >> k & 1))
-            return false;
-    }
-    return true;
+    struct plan_order_in in = api_order_in(peer, PLAN_MAX_LANES);
+    struct plan_wait all;
+    plan_order_mark(&in, PLAN_WORD_GATE, &all);
+    return api_flush_reached(peer, &all);
 }

@@ -53,8 +53,10 @@ int api_message_send(struct api_peer *peer, const struct api_word *word)
         .asked_ns = clock_now(&ch->braid->clock),
         .lane = (uint8_t)k,
     };
-    if (rail_lane_send_mail(peer->lane[k], &m->mail))
+    if (rail_lane_send_mail(peer->lane[k], &m->mail)) {
+        peer->message_held = ch->message_held = true;
         return -EAGAIN;
+    }
     api_message_timer(ch, m->asked_ns);
     peer->message_head++;
     ch->asking++;
@@ -69,10 +71,13 @@ static void api_message_end(struct api_peer *peer, struct api_message *m, int er
     struct plan_counts *c = &peer->counts;
     m->op = NULL;
     peer->channel->asking--;
+    /* As with a lost write no count moves from here on: a word op behind it would announce what never was. */
+    if (error)
+        peer->message_lost = true;
     while (peer->message_tail != peer->message_head && !api_message_at(peer, peer->message_tail)->op) {
         peer->message_tail++;
-        c->acked[PLAN_MESSAGE]++;
-        c->flushed[PLAN_MESSAGE]++;
+        c->acked[PLAN_MESSAGE] += !peer->message_lost;
+        c->flushed[PLAN_MESSAGE] += !peer->message_lost;
     }
     api_op_piece_end(op, error);
     api_wake(peer);
@@ -131,6 +136,17 @@ unsigned api_message_drive_all(struct braid_channel *ch)
     }
     __atomic_store_n(&ch->ask_ns, next, __ATOMIC_RELAXED);
     return moved;
+}
+
+void api_message_retry(struct braid_channel *ch)
+{
+    ch->message_held = false;
+    for (int pe = 0; pe < ch->braid->n_pes; pe++) {
+        struct api_peer *peer = &ch->peers[pe];
+        if (peer->message_held)
+            api_wake(peer);
+        peer->message_held = false;
+    }
 }
 
 uint64_t api_message_deadline(const struct braid *b)

@@ -77,32 +77,32 @@ static int api_read_options(struct braid *b, const struct braid_options *given)
     return rc;
 }
 
-/* The plane of the i-th port, of "0,1,...". 0 or -EINVAL; logs. */
-static int api_plane(const struct braid *b, unsigned i, uint8_t *out)
+/* The planes of so many ports, of "0,1,...". 0 or -EINVAL; logs. */
+static int api_planes(const struct braid *b, unsigned ports, uint8_t out[BRAID_MAX_RAILS])
 {
     const char *text = b->options.planes;
-    *out = RAIL_WIRE_NO_PLANE;
-    if (!*text)
-        return 0;
-    for (unsigned n = 0;; n++) {
+    unsigned count = 0;
+    memset(out, RAIL_WIRE_NO_PLANE, BRAID_MAX_RAILS);
+    for (bool more = *text; more; count++) {
         char *end;
         unsigned long v = strtoul(text, &end, 10);
         if (*text < '0' || *text > '9' || v > 254 || (*end && *end != ',')) {
             log_write(&b->log, LOG_LEVEL_ERROR,
-                      "option \"planes\": seen \"%s\", expected a plane of 0 to 254 for each port, "
-                      "as 0,1",
-                      text);
+                      "option \"planes\": seen \"%s\", expected a plane of 0 to 254 for each port, as 0,1", text);
             return -EINVAL;
         }
-        if (n == i) {
-            *out = (uint8_t)v;
-            return 0;
-        }
-        if (!*end)
-            break;
+        if (count < BRAID_MAX_RAILS)
+            out[count] = (uint8_t)v;
+        more = *end;
         text = end + 1;
     }
-    log_write(&b->log, LOG_LEVEL_ERROR, "option \"planes\" says nothing of port %u: expected one for each port", i);
+    if (count == 0 || count == ports)
+        return 0;
+    if (count < ports)
+        log_write(&b->log, LOG_LEVEL_ERROR, "option \"planes\" says nothing of port %u: expected one for each port",
+                  count);
+    else
+        log_write(&b->log, LOG_LEVEL_ERROR, "option \"planes\" names %u planes, but there are %u ports", count, ports);
     return -EINVAL;
 }
 
@@ -126,6 +126,7 @@ static struct rail_config api_rail_config(const struct options *o)
 static int api_open_rails(struct braid *b)
 {
     struct portlist ports;
+    uint8_t planes[BRAID_MAX_RAILS];
     struct rail_config config = api_rail_config(&b->options);
     int rc = portlist_parse(b->options.ports, &b->log, &ports);
     if (rc)
@@ -135,14 +136,14 @@ static int api_open_rails(struct braid *b)
                   ports.count);
         return -EINVAL;
     }
-    rc = verbs_load(&b->log, &b->verbs);
+    rc = api_planes(b, ports.count, planes);
+    if (!rc)
+        rc = verbs_load(&b->log, &b->verbs);
     if (rc)
         return rc;
     unsigned wanted = b->options.rails ? b->options.rails : ports.count;
     for (unsigned i = 0; i < wanted; i++) {
-        rc = api_plane(b, i, &config.plane);
-        if (rc)
-            return rc;
+        config.plane = planes[i];
         rc = rail_open(b->verbs, &b->log, ports.item[i].dev, ports.item[i].port, &config, &b->rail[i]);
         if (rc)
             return rc;

@@ -16,6 +16,7 @@ struct plan_order_in api_order_in(const struct api_peer *peer, unsigned lane)
         .lanes = peer->lane_count,
         .lane = lane,
         .dead = peer->dead,
+        .message_lost = peer->message_lost,
         .unordered = peer->unordered,
         .drain = o->order == OPTIONS_ORDER_DRAIN,
         .faults = o->fault,
@@ -27,11 +28,23 @@ const uint64_t *api_order_visible(const struct api_peer *peer, uint64_t scratch[
     const struct options *o = &peer->channel->braid->options;
     bool acked = o->order == OPTIONS_ORDER_DRAIN || (o->fault & PLAN_FAULT_FLUSH);
     const uint64_t *visible = acked ? peer->counts.acked : peer->counts.flushed;
-    if (!peer->dead)
+    if (!peer->dead && !peer->message_lost)
         return visible;
-    for (unsigned k = 0; k < PLAN_COUNTS; k++)
-        scratch[k] = k < PLAN_MAX_LANES && (peer->dead >> k & 1) ? UINT64_MAX : visible[k];
+    for (unsigned k = 0; k < PLAN_COUNTS; k++) {
+        bool lost = k == PLAN_MESSAGE ? peer->message_lost : peer->dead >> k & 1;
+        scratch[k] = lost ? UINT64_MAX : visible[k];
+    }
     return scratch;
+}
+
+bool api_order_behind(const struct api_peer *peer)
+{
+    struct plan_order_in in = api_order_in(peer, PLAN_MAX_LANES);
+    struct plan_wait wait;
+    if (peer->put.head || peer->fifo_head != peer->fifo_tail)
+        return true;
+    plan_order_mark(&in, PLAN_WORD_GATE, &wait);
+    return plan_order(&in, &wait) != PLAN_ORDER_NOW;
 }
 
 /* Posts a word op whose time has come. False where there is no room for it now. */
@@ -55,9 +68,16 @@ static bool api_order_post(struct api_peer *peer, const struct api_word *word)
     return true;
 }
 
+void api_order_lost(struct api_peer *peer)
+{
+    if (peer->dead)
+        peer->counts.posted[__builtin_ctz(peer->dead)]++;
+}
+
 /* It can never go: what it must follow is lost, or its lane is. */
 static void api_order_fail(struct api_peer *peer, const struct api_word *word)
 {
+    api_order_lost(peer);
     plan_overlap_all_posted(&peer->overlap, word->ticket);
     peer->words_sent++;
     api_op_piece_end((struct api_op *)(uintptr_t)word->request.cookie, -ENOTCONN);
@@ -90,6 +110,11 @@ bool api_order_place(const struct api_peer *peer)
 
 bool api_order_ranges(struct api_peer *peer, uint32_t n)
 {
+    uint64_t scratch[PLAN_COUNTS];
+    if (plan_overlap_room(&peer->overlap, n))
+        return true;
+    /* What has failed since the last pass left no completion that would bring the next one here. */
+    plan_overlap_trim(&peer->overlap, api_order_visible(peer, scratch));
     if (plan_overlap_room(&peer->overlap, n))
         return true;
     api_drive(peer, true); /* what is posted and not flushed gets its flush, so that room comes */
@@ -162,18 +187,17 @@ int api_order_submit(struct api_peer *peer, struct api_word *word, struct braid_
     return 0;
 }
 
-int api_order_follow(struct api_peer *peer, struct api_word *word)
+void api_order_follow(struct api_peer *peer, struct api_word *word)
 {
     int rc = 0;
     if (peer->channel->braid->options.order == OPTIONS_ORDER_DRAIN)
         rc = api_order_drain(peer, word->kind, word->lane);
-    if (rc) {
+    /* Its parts have been accepted, so all of it has: a wait that was cut off shows as the op's failure. */
+    if (rc)
         api_op_piece_end((struct api_op *)(uintptr_t)word->request.cookie, rc);
-        return rc;
-    }
-    api_order_accept(peer, word);
+    else
+        api_order_accept(peer, word);
     api_drive(peer, true);
-    return 0;
 }
 
 unsigned api_order_drive(struct api_peer *peer)

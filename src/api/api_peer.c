@@ -295,9 +295,11 @@ static void api_peer_start(struct api_connect *c, struct api_peer *peer)
         /* It is the target's device that places. */
         if (b->options.placement == OPTIONS_PLACEMENT_AUTO && remote->placement == RAIL_WIRE_PLACEMENT_UNORDERED)
             peer->unordered = true;
+        peer->silent |= remote->placement == RAIL_WIRE_PLACEMENT_SILENT;
         api_bulk_start(peer, k, min_u64(remote->rate_bits, b->rail[peer->local_rail[k]]->address.rate_bits),
                        peer->rtt_ns[k]);
     }
+    peer->silent &= !peer->unordered && b->options.placement == OPTIONS_PLACEMENT_AUTO;
     if (peer->channel->index == 0 && peer->home >= peer->lane_count)
         log_write(&b->log, LOG_LEVEL_WARN,
                   "no lane reaches the home rail (%u) of PE %d: it is asked to execute atomics itself", peer->home_rail,
@@ -334,19 +336,18 @@ static int api_exchange_status(struct api_connect *c)
 static void api_say(const struct braid *b)
 {
     static const char *const orders[] = {"release", "strict", "drain"};
-    unsigned unordered = 0;
-    bool silent = false;
-    for (int pe = 0; pe < b->n_pes; pe++)
+    unsigned unordered = 0, silent = 0;
+    for (int pe = 0; pe < b->n_pes; pe++) {
         unordered += b->channel[0]->peers[pe].unordered;
-    for (unsigned i = 0; i < b->rail_count; i++)
-        silent |= b->rail[i]->address.placement == RAIL_WIRE_PLACEMENT_SILENT;
-    log_write(&b->log, LOG_LEVEL_INFO,
-              "order %s; tail %s; flushes before word ops %s; placement taken as out of order for %u of %d PEs%s; home "
-              "rail %u; pieces of %u bytes or more, cut from %u, %u ns each",
-              orders[b->options.order], b->options.tail ? "on" : "off",
-              b->options.order == OPTIONS_ORDER_DRAIN ? "off" : "on", unordered, b->n_pes,
-              silent && b->options.placement == OPTIONS_PLACEMENT_AUTO ? " (own devices do not say)" : "", b->home,
-              b->options.piece_min, b->options.stripe_min, b->piece_cost_ns);
+        silent += b->channel[0]->peers[pe].silent;
+    }
+    log_write(
+        &b->log, LOG_LEVEL_INFO,
+        "order %s; tail %s; flushes before word ops %s; placement taken as out of order for %u of %d PEs, in "
+        "order for %u whose devices do not say; home rail %u; pieces of %u bytes or more, cut from %u, %u ns each",
+        orders[b->options.order], b->options.tail ? "on" : "off",
+        b->options.order == OPTIONS_ORDER_DRAIN ? "off" : "on", unordered, b->n_pes, silent, b->home,
+        b->options.piece_min, b->options.stripe_min, b->piece_cost_ns);
 }
 
 /* Sizes that the options leave to be measured. */

@@ -65,6 +65,9 @@ void api_lane_dead(struct rail_lane *lane, int error, const char *status, uint32
     if (peer->dead >> lane->index & 1)
         return;
     peer->dead |= (uint16_t)(1u << lane->index);
+    /* Acknowledged, and perhaps not visible: no flush will tell any more. */
+    if (peer->counts.flushed[lane->index] < peer->counts.posted[lane->index] && !peer->unproved)
+        peer->unproved = error;
     peer->put.lane[lane->index].live = peer->get.lane[lane->index].live = false;
     ch->ask_ns = 0; /* what was asked on it is asked again */
     api_wake(peer);
@@ -132,11 +135,8 @@ static void api_word_done(struct braid_channel *ch, const struct rail_event *eve
     }
     if (record->klass == RAIL_CLASS_BULK)
         api_bulk_acked(record->kind == RAIL_KIND_READ ? &peer->get : &peer->put, k, record->len);
-    if (record->kind == RAIL_KIND_FLUSH && !op) {
-        peer->flushing &= (uint16_t) ~(1u << k);
-        if (event->error && !peer->error)
-            peer->error = event->error;
-    }
+    if (record->kind == RAIL_KIND_FLUSH && !op)
+        api_flush_back(peer, k);
     if (record->cookie & API_EXEC_COOKIE) {
         api_exec_done(ch, event);
     } else if (op) {
@@ -248,12 +248,13 @@ unsigned api_drive(struct api_peer *peer, bool urgent)
         bulk = peer->put.head ? api_bulk_pump(peer, &peer->put) : 0;
         moved += bulk;
     } while (bulk && peer->fifo_tail != peer->fifo_marked);
-    if (peer->get.head)
-        moved += api_bulk_pump(peer, &peer->get);
     /* Flushing early keeps the table of ranges from filling up. */
     if (plan_overlap_full(&peer->overlap) || (peer->quieting && !peer->put.head))
         api_flush_want_all(peer);
     unsigned flushes = peer->flush_due ? api_flush_drive(peer) : 0;
+    /* Behind the flushes: where a lane takes one READ at a time, gets would leave them none. */
+    if (peer->get.head)
+        moved += api_bulk_pump(peer, &peer->get);
     api_ring(peer, urgent || flushes > 0);
     return moved + flushes;
 }
@@ -281,6 +282,8 @@ unsigned api_pass(struct braid_channel *ch)
     ch->count.passes++;
     for (unsigned i = 0; i < ch->braid->rail_count; i++)
         moved += api_poll_queue(ch, i);
+    if (ch->message_held && moved)
+        api_message_retry(ch);
     if (ch->asking)
         moved += api_message_drive_all(ch);
     if (ch->jobs)

@@ -10,7 +10,7 @@
 /* Whether there still is something that a fence stood behind. */
 static bool api_put_fenced(struct api_peer *peer)
 {
-    if (peer->fenced && !peer->put.head && peer->fifo_head == peer->fifo_tail && api_flush_clean(peer))
+    if (peer->fenced && !api_order_behind(peer))
         peer->fenced = false;
     return peer->fenced;
 }
@@ -142,6 +142,7 @@ static int api_put_plain_submit(const struct api_transfer *t, struct braid_done 
         return -EAGAIN;
     op->lane = PLAN_MAX_LANES;
     op->cut = op->gate = op->strict = op->lead = false;
+    op->words = peer->words_accepted;
     op->ticket = plan_overlap_add(&peer->overlap, t->remote_addr, t->len);
     ch->count.puts++;
     api_put_go(t, op);

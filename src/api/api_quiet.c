@@ -25,7 +25,7 @@ static void api_fence_peer(struct api_peer *peer)
     const struct options *o = &peer->channel->braid->options;
     peer->epoch++;
     if (o->order == OPTIONS_ORDER_STRICT || o->tail)
-        peer->fenced |= peer->put.head || peer->fifo_head != peer->fifo_tail || !api_flush_clean(peer);
+        peer->fenced |= api_order_behind(peer);
 }
 
 int braid_fence(struct braid_channel *ch, int pe)
@@ -45,20 +45,33 @@ int braid_fence(struct braid_channel *ch, int pe)
  * flushed as soon as nothing waits in software. */
 static void api_quiet_begin(struct api_peer *peer)
 {
-    if (peer->ops == 0 && api_flush_clean(peer))
-        return;
-    peer->quieting = true;
-    api_drive(peer, true);
+    peer->quieting++;
+    if (peer->ops > 0 || !api_flush_clean(peer))
+        api_drive(peer, true);
 }
 
+/* Waits for what has been posted when the last op ended, and no more: what the executor posts for others on the self lane
+ * need never end. Each turn says anew what is wanted, since another thread's quiet may have ended meanwhile. */
 static int api_quiet_wait(struct api_peer *peer)
 {
-    while (peer->ops > 0 || !api_flush_clean(peer)) {
+    struct plan_order_in in = api_order_in(peer, PLAN_MAX_LANES);
+    struct plan_wait goal;
+    bool known = false;
+    for (;;) {
+        if (!known && peer->ops == 0) {
+            plan_order_mark(&in, PLAN_WORD_GATE, &goal);
+            known = true;
+        }
+        if (known && api_flush_reached(peer, &goal))
+            return 0;
+        if (known) {
+            api_flush_want(peer, PLAN_MAX_LANES, &goal);
+            api_drive(peer, true);
+        }
         int rc = api_turn(peer->channel, UINT64_MAX);
         if (rc)
             return rc;
     }
-    return 0;
 }
 
 static int api_quiet(struct braid_channel *ch, int pe)
@@ -71,13 +84,14 @@ static int api_quiet(struct braid_channel *ch, int pe)
     for (int i = first; i < end && !rc; i++)
         rc = api_quiet_wait(&ch->peers[i]);
     for (int i = first; i < end; i++)
-        ch->peers[i].quieting = false;
+        ch->peers[i].quieting--;
     if (rc)
         return rc;
     for (int i = first; i < end; i++) {
+        struct api_peer *peer = &ch->peers[i];
         if (!rc)
-            rc = ch->peers[i].error;
-        ch->peers[i].error = 0;
+            rc = peer->error ? peer->error : peer->unproved;
+        peer->error = peer->unproved = 0;
     }
     return rc;
 }

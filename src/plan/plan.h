@@ -312,12 +312,13 @@ enum plan_word {
 
 struct plan_order_in {
     const struct plan_counts *counts;
-    unsigned lanes;  /**< 1..PLAN_MAX_LANES */
-    unsigned lane;   /**< it travels on; >= lanes: any */
-    uint16_t dead;   /**< bit k: lane k has failed and what it had not completed is lost */
-    bool unordered;  /**< QPs may place writes out of order */
-    bool drain;      /**< the old method: an acknowledgement counts as visible */
-    unsigned faults; /**< enum plan_fault, or-ed */
+    unsigned lanes;    /**< 1..PLAN_MAX_LANES */
+    unsigned lane;     /**< it travels on; >= lanes: any */
+    uint16_t dead;     /**< bit k: lane k has failed and what it had not completed is lost */
+    bool message_lost; /**< an atomic that the target was to execute has failed: its count will not move again */
+    bool unordered;    /**< QPs may place writes out of order */
+    bool drain;        /**< the old method: an acknowledgement counts as visible */
+    unsigned faults;   /**< enum plan_fault, or-ed */
 };
 
 enum plan_order {
@@ -333,7 +334,8 @@ void plan_order_mark(const struct plan_order_in *in, enum plan_word word, struct
  * A word op has come to the head of the FIFO: word ops that waited before it when it was marked were not in the counts then,
  * and are posted now. last[k] is the number of the last word op posted on lane k (PLAN_MESSAGE included).
  */
-void plan_order_raise(const struct plan_order_in *in, enum plan_word word, const uint64_t *last, struct plan_wait *wait);
+void plan_order_raise(const struct plan_order_in *in, enum plan_word word, const uint64_t *last,
+                      struct plan_wait *wait);
 
 /** Whether an op with these waits may be posted. */
 enum plan_order plan_order(const struct plan_order_in *in, const struct plan_wait *wait);

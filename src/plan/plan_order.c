@@ -51,8 +51,9 @@ void plan_order_raise(const struct plan_order_in *in, enum plan_word word, const
 enum plan_order plan_order(const struct plan_order_in *in, const struct plan_wait *wait)
 {
     const uint64_t *visible = plan_order_visible(in);
-    enum plan_order answer = visible[PLAN_MESSAGE] >= wait->count[PLAN_MESSAGE] ? PLAN_ORDER_NOW : PLAN_ORDER_WAIT;
-    if (in->lane < in->lanes && (in->dead >> in->lane & 1))
+    bool message = visible[PLAN_MESSAGE] < wait->count[PLAN_MESSAGE];
+    enum plan_order answer = message ? PLAN_ORDER_WAIT : PLAN_ORDER_NOW;
+    if ((in->lane < in->lanes && (in->dead >> in->lane & 1)) || (message && in->message_lost))
         return PLAN_ORDER_NEVER;
     for (unsigned k = 0; k < in->lanes; k++) {
         if (visible[k] >= wait->count[k])

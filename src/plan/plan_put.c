@@ -36,9 +36,10 @@ void plan_put(const struct plan_put_in *in, struct plan_put *out)
     if (!in->tail || in->covered || (in->faults & PLAN_FAULT_TAIL))
         return;
     /* On one lane a strict key keeps the last bytes last, where the QP places in order. But what stood before a fence may
-     * be on another lane, and a last word behind a fence is to be seen after it: only word ops follow everything. */
+     * be on another lane, deferred, or asked of the target, and a last word behind a fence is to be seen after it: only
+     * word ops follow everything. */
     bool whole = out->klass == PLAN_CLASS_MEDIUM || out->lane < PLAN_MAX_LANES;
-    if (!in->unordered && (in->lanes == 1 || (whole && (!in->fenced || out->gate))))
+    if (!in->unordered && (in->lanes == 1 || whole) && (!in->fenced || out->gate))
         out->strict = true;
     else
         out->tail = plan_put_tail(in);

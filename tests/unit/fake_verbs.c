@@ -13,7 +13,9 @@
 #define FAKE_SHORT   14
 #define FAKE_QPS     256
 #define FAKE_QUEUE   8192
+#define FAKE_RKEY    0x10000u /* tells remote keys from local ones */
 #define FAKE_RECVS   64
+#define FAKE_MRS     1024 /* that can be reached by their keys */
 
 struct verbs {
     const struct log *log;
@@ -26,6 +28,8 @@ struct verbs_dev {
 struct verbs_mr {
     uint32_t key;
     bool relaxed;
+    uint8_t *addr;
+    uint64_t len, iova;
 };
 
 struct verbs_cq {
@@ -54,11 +58,13 @@ static struct {
     int fail_error[FAKE_CALLS];
     unsigned again_at[FAKE_CALLS]; /* as fail_at */
     int again_error[FAKE_CALLS];
+    struct verbs_mr *mr[FAKE_MRS]; /* by key */
     struct verbs_qp *qp[FAKE_QPS];
     unsigned qps;
     int auto_error[FAKE_QPS];
     bool ends_itself;
     bool moves;
+    bool mail_lost;
     bool flush_silent;
     bool strict;
     enum verbs_placement placement;
@@ -116,6 +122,11 @@ void fake_auto_error(unsigned i, int error)
 void fake_moves(bool on)
 {
     fake.moves = on;
+}
+
+void fake_mail_lost(bool on)
+{
+    fake.mail_lost = on;
 }
 
 void fake_place(enum verbs_placement placement)
@@ -254,14 +265,16 @@ int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, e
                  struct verbs_mr **out)
 {
     (void)dev;
-    (void)addr;
-    (void)len;
-    (void)iova;
     int rc = fake_called(FAKE_MR);
     if (rc)
         return rc;
     *out = fake_new(sizeof(**out));
     (*out)->key = ++fake.next_key;
+    (*out)->addr = addr;
+    (*out)->len = len;
+    (*out)->iova = iova ? iova : (uintptr_t)addr;
+    if ((*out)->key < FAKE_MRS)
+        fake.mr[(*out)->key] = *out;
     (*out)->relaxed = access == VERBS_ACCESS_RELAXED && !fake.strict;
     fake.remote_mrs += access == VERBS_ACCESS_REMOTE || access == VERBS_ACCESS_RELAXED;
     return 0;
@@ -274,6 +287,8 @@ bool verbs_mr_relaxed(const struct verbs_mr *mr)
 
 void verbs_mr_dereg(struct verbs_mr *mr)
 {
+    if (mr && mr->key < FAKE_MRS)
+        fake.mr[mr->key] = NULL;
     fake_free(mr);
 }
 
@@ -284,7 +299,7 @@ uint32_t verbs_mr_lkey(const struct verbs_mr *mr)
 
 uint32_t verbs_mr_rkey(const struct verbs_mr *mr)
 {
-    return mr->key | 0x10000;
+    return mr->key | FAKE_RKEY;
 }
 
 int verbs_cq_create(struct verbs_dev *dev, uint32_t entries, struct verbs_cq **out)
@@ -440,11 +455,23 @@ static void fake_complete(struct verbs_qp *qp, uint64_t id, uint32_t len, int er
         (struct verbs_completion){.id = id, .error = error, .len = len, .qpn = qp->number};
 }
 
+/* Bytes as a key names them; the test ends where there are none, since the device would refuse. */
+static uint8_t *fake_bytes(uint32_t key, uint64_t addr, uint32_t len)
+{
+    const struct verbs_mr *mr = key < FAKE_MRS ? fake.mr[key] : NULL;
+    if (!mr || addr < mr->iova || len > mr->len || addr - mr->iova > mr->len - len)
+        abort();
+    return mr->addr + (addr - mr->iova);
+}
+
 /* What the target's device would do, to memory of this process. */
 static void fake_move(const struct verbs_send *send)
 {
-    uint8_t *local = (uint8_t *)(uintptr_t)send->local_addr, *remote = (uint8_t *)(uintptr_t)send->remote_addr;
     uint64_t old, new;
+    if (send->op == VERBS_OP_SEND)
+        return; /* fake_arrive() */
+    uint8_t *local = fake_bytes(send->lkey, send->local_addr, send->len);
+    uint8_t *remote = fake_bytes(send->rkey & ~FAKE_RKEY, send->remote_addr, send->len);
     switch (send->op) {
     case VERBS_OP_WRITE:
         memmove(remote, local, send->len);
@@ -461,8 +488,8 @@ static void fake_move(const struct verbs_send *send)
         memcpy(remote, &new, sizeof(new));
         memcpy(local, &old, sizeof(old));
         break;
-    default: /* SEND: fake_arrive() */
-        break;
+    default:
+        abort();
     }
 }
 
@@ -471,7 +498,7 @@ void fake_end(struct verbs_qp *qp, int error)
     struct verbs_send send = qp->send[qp->send_tail++ % FAKE_QUEUE];
     if (fake.moves && !error)
         fake_move(&send);
-    if (send.op == VERBS_OP_SEND && !error)
+    if (send.op == VERBS_OP_SEND && !error && !fake.mail_lost)
         fake_arrive(qp, (const void *)(uintptr_t)send.local_addr, send.len);
     if (send.signal == VERBS_SIGNALLED || (error && !(fake.flush_silent && error == -ECANCELED)))
         fake_complete(qp, send.id, send.len, error);

@@ -65,9 +65,12 @@ void fake_auto(bool on);
 /** The next request of the i-th QP that ends by itself ends with this error; the QP may not be made yet. */
 void fake_auto_error(unsigned i, int error);
 
-/** While on, requests that end well are carried out on memory, taking remote addresses for local ones: as on a lane to oneself,
- *  in the order in which the test ends them. Off after fake_reset(). */
+/** While on, requests that end well are carried out on this process's memory, as on a lane to oneself, in the order in which the
+ *  test ends them; the process ends where their keys do not allow it. Off after fake_reset(). */
 void fake_moves(bool on);
+
+/** While on, SENDs arrive nowhere: the test plays the peer. Off after fake_reset(). */
+void fake_mail_lost(bool on);
 
 /** Whether unsignalled requests that are flushed have completions. They have after fake_reset(), as IBA wants it. */
 void fake_flush_tells(bool tells);

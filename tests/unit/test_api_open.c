@@ -50,6 +50,18 @@ static void bad_ports_and_options_are_refused(void **state)
     refuse_open("fake0", "rails=2", -EINVAL, "\"rails\" is 2");
     refuse_open("fake0", "order=loose", -EINVAL, "release (word ops, deferred), strict (all that follows a fence)");
     refuse_open("fake0", "nonsense", -EINVAL, "there is no option");
+    refuse_open("fake0,fake1", "planes=0", -EINVAL, "says nothing of port 1");
+    refuse_open("fake0,fake1", "planes=0,1,0", -EINVAL, "names 3 planes, but there are 2 ports");
+    refuse_open("fake0,fake1", "planes=0,255", -EINVAL, "expected a plane of 0 to 254");
+    refuse_open("fake0,fake1", "planes=0,99999999999999999999", -EINVAL, "expected a plane of 0 to 254");
+    refuse_open("fake0,fake1", "planes=0,", -EINVAL, "seen \"\", expected a plane");
+    refuse_open("fake0,fake1", "planes=,0", -EINVAL, "seen \",0\", expected a plane");
+    refuse_open("fake0,fake1", "planes=0,x", -EINVAL, "seen \"x\", expected a plane");
+    refuse_open("fake0,fake1", "planes=0,1x", -EINVAL, "seen \"1x\", expected a plane");
+    refuse_open("fake0,fake1", "planes=0, 1", -EINVAL, "seen \" 1\", expected a plane");
+    refuse_open("fake0,fake1", "planes=-1,0", -EINVAL, "expected a plane of 0 to 254");
+    refuse_open("fake0", "planes=0 ", -EINVAL, "expected a plane of 0 to 254");
+    refuse_open("fake0", "planes=0,junk", -EINVAL, "expected a plane of 0 to 254");
 }
 
 /* Every call of the device fails once, at each place where it is made; each time all must be given back. */
@@ -104,6 +116,64 @@ static void a_lane_that_cannot_be_is_left_out(void **state)
     assert_int_equal(braid_lane_count(braid_channel_at(b, 0), 0), 1);
     assert_non_null(strstr(logged, "left out"));
     braid_close(b);
+}
+
+static void a_lane_whose_probe_fails_is_left_out(void **state)
+{
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        struct braid *b = NULL;
+        fake_reset();
+        assert_int_equal(open_with("fake0,fake1", NULL, &b), 0);
+        fake_auto_error(k, -ETIMEDOUT);
+        assert_int_equal(connect_to_self(b), 0);
+        assert_int_equal(braid_lane_count(braid_channel_at(b, 0), 0), 1);
+        assert_true(fake_stopped(fake_qp(k)) && !fake_stopped(fake_qp(!k)));
+        assert_non_null(
+            strstr(logged, k ? "port fake1:1 does not reach rail 1 of PE 0" : "port fake0:1 does not reach rail 0"));
+        assert_non_null(strstr(logged, "option \"planes\""));
+        assert_true((strstr(logged, "no lane reaches the home rail (0) of PE 0") != NULL) == (k == 0));
+        braid_close(b);
+    }
+}
+
+static void no_probe_that_comes_back_is_an_error(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    assert_int_equal(open_with("fake0,fake1", NULL, &b), 0);
+    fake_auto_error(0, -ETIMEDOUT);
+    fake_auto_error(1, -ETIMEDOUT);
+    assert_int_equal(connect_to_self(b), -ENETUNREACH);
+    assert_int_equal(rounds, 4);
+    assert_non_null(strstr(logged, "no lane to PE 0 could be connected"));
+    braid_close(b);
+}
+
+/* Ports of unlike planes do not meet; a port without a plane meets all. */
+static void planes_are_told_and_kept_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *setting;
+        uint8_t theirs;
+        int expected;
+    } cases[] = {
+        {"planes=0", 0, 0}, {"planes=0", 1, -ENETUNREACH},       {"planes=254", 254, 0},
+        {"planes=", 1, 0},  {"planes=1", RAIL_WIRE_NO_PLANE, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct braid *b = NULL;
+        struct braid_peers peers = {.size = sizeof(peers), .my_pe = 0, .n_pes = 2, .alltoall = with_other};
+        other = (struct rail_wire_rails){
+            .head = {.pe = 1, .channels = 1},
+            .count = 1,
+            .rail[0] = {.link = VERBS_LINK_ETHERNET, .rd_atomic = 16, .mtu = 4096, .plane = cases[i].theirs}};
+        assert_int_equal(open_with("fake0", cases[i].setting, &b), 0);
+        /* Where they meet, connecting goes on, and ends with the peer's failure in the second round. */
+        assert_int_equal(braid_connect(b, &peers), cases[i].expected ? cases[i].expected : -ECONNABORTED);
+        braid_close(b);
+    }
 }
 
 /* What still happens on a lane that was left out must not be taken for something of the lane that has its place now. */
@@ -247,12 +317,21 @@ static void a_context_can_be_closed_at_any_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CLEAN(bad_ports_and_options_are_refused), CLEAN(every_failure_is_clean),
-        CLEAN(no_lane_at_all_is_an_error),        CLEAN(a_lane_that_cannot_be_is_left_out),
-        CLEAN(a_lane_left_out_does_no_harm),      CLEAN(peers_may_use_regions_alone),
-        CLEAN(no_memory_says_what_to_do),         CLEAN(an_exchange_that_fails_ends_connecting),
-        CLEAN(a_peer_that_failed_is_named),       CLEAN(a_peer_with_other_settings_is_named),
-        CLEAN(unlike_link_layers_do_not_meet),    CLEAN(a_context_can_be_closed_at_any_time),
+        CLEAN(bad_ports_and_options_are_refused),
+        CLEAN(every_failure_is_clean),
+        CLEAN(no_lane_at_all_is_an_error),
+        CLEAN(a_lane_that_cannot_be_is_left_out),
+        CLEAN(a_lane_whose_probe_fails_is_left_out),
+        CLEAN(no_probe_that_comes_back_is_an_error),
+        CLEAN(planes_are_told_and_kept_apart),
+        CLEAN(a_lane_left_out_does_no_harm),
+        CLEAN(peers_may_use_regions_alone),
+        CLEAN(no_memory_says_what_to_do),
+        CLEAN(an_exchange_that_fails_ends_connecting),
+        CLEAN(a_peer_that_failed_is_named),
+        CLEAN(a_peer_with_other_settings_is_named),
+        CLEAN(unlike_link_layers_do_not_meet),
+        CLEAN(a_context_can_be_closed_at_any_time),
     };
     return cmocka_run_group_tests_name("api_open", tests, NULL, NULL);
 }
