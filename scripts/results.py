@@ -164,7 +164,7 @@ def sweep(braid, folder):
             sys.exit(f"results: the sweep: status {done.returncode}\n{done.stderr}")
         os.makedirs(folder, exist_ok=True)
         with open(svg, encoding="utf-8") as f, open(os.path.join(folder, "put-sweep.svg"), "w", encoding="utf-8") as to:
-            to.write(f.read())
+            to.write("".join(text.rstrip() + "\n" for text in f))
 
 
 def main():
