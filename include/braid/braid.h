@@ -181,7 +181,7 @@ struct braid_channel_stats {
     uint64_t waiting_words; /**< now: word ops waiting in software */
 };
 
-/** 0, or -EINVAL for NULL or a size that is none. Figures of a channel in use by another thread may be a moment old. */
+/** 0, or -EINVAL for NULL or a size that is none. A call on the channel as others are: it takes turns with them. */
 int braid_channel_stats_at(const struct braid_channel *ch, struct braid_channel_stats *out);
 
 /** Lanes of this channel to a peer, or -EINVAL for a pe out of range. */

@@ -322,6 +322,9 @@ void api_mem_use(struct braid_mem *mem, unsigned channel, int by);
 /** Takes an op. NULL where all are in use. */
 struct api_op *api_op_take(struct api_peer *peer, struct braid_mem *mem, struct braid_done *done, uint32_t pieces);
 
+/** Counts the end of an op, for whichever thread waits for it. */
+void api_op_count(struct braid_done *done, int error);
+
 /** A piece of an op ended with this error (0: well). Ends the op with its last piece. */
 void api_op_piece_end(struct api_op *op, int error);
 

@@ -16,7 +16,7 @@ int api_get(struct braid_channel *ch, int pe, const struct braid_local *dst, con
         return rc;
     if (len == 0) {
         if (done)
-            done->ok++;
+            api_op_count(done, 0);
         return 0;
     }
     struct api_peer *peer = t.peer;

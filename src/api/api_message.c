@@ -25,6 +25,12 @@ static unsigned api_message_lane(const struct api_peer *peer, unsigned from)
     return peer->lane_count;
 }
 
+/* Read by threads of other channels: api_message_deadline(). */
+static void api_message_asking(struct braid_channel *ch, int by)
+{
+    __atomic_store_n(&ch->asking, ch->asking + (uint32_t)by, __ATOMIC_RELAXED);
+}
+
 /* When the first answer is overdue: the clock is asked only while one is waited for. */
 static void api_message_timer(struct braid_channel *ch, uint64_t now)
 {
@@ -59,7 +65,7 @@ int api_message_send(struct api_peer *peer, const struct api_word *word)
     }
     api_message_timer(ch, m->asked_ns);
     peer->message_head++;
-    ch->asking++;
+    api_message_asking(ch, 1);
     ch->count.messages++;
     return 0;
 }
@@ -70,7 +76,7 @@ static void api_message_end(struct api_peer *peer, struct api_message *m, int er
     struct api_op *op = m->op;
     struct plan_counts *c = &peer->counts;
     m->op = NULL;
-    peer->channel->asking--;
+    api_message_asking(peer->channel, -1);
     /* As with a lost write no count moves from here on: a word op behind it would announce what never was. */
     if (error)
         peer->message_lost = true;

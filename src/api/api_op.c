@@ -34,7 +34,7 @@ struct api_op *api_op_take(struct api_peer *peer, struct braid_mem *mem, struct 
 }
 
 /* The caller may be another thread than the one that waits: what the op wrote comes before its count. */
-static void api_op_count(struct braid_done *done, int error)
+void api_op_count(struct braid_done *done, int error)
 {
     if (error) {
         if (!done->error)

@@ -222,6 +222,8 @@ int braid_channel_stats_at(const struct braid_channel *ch, struct braid_channel_
 {
     if (!ch || !out || out->size != sizeof(*out)) /* grows at its end: then older sizes will be known here */
         return -EINVAL;
+    struct braid_channel *own = (struct braid_channel *)(uintptr_t)ch; /* entered, not changed */
+    api_enter(own);
     struct braid_channel_stats sum = ch->count;
     sum.size = sizeof(sum);
     sum.waiting_puts = sum.waiting_words = 0;
@@ -230,6 +232,7 @@ int braid_channel_stats_at(const struct braid_channel *ch, struct braid_channel_
         sum.waiting_puts += peer->put.waiting;
         sum.waiting_words += peer->fifo_head - peer->fifo_tail;
     }
+    api_leave(own);
     *out = sum;
     return 0;
 }

@@ -69,7 +69,7 @@ void api_lane_dead(struct rail_lane *lane, int error, const char *status, uint32
     if (peer->counts.flushed[lane->index] < peer->counts.posted[lane->index] && !peer->unproved)
         peer->unproved = error;
     peer->put.lane[lane->index].live = peer->get.lane[lane->index].live = false;
-    ch->ask_ns = 0; /* what was asked on it is asked again */
+    __atomic_store_n(&ch->ask_ns, 0, __ATOMIC_RELAXED); /* what was asked on it is asked again */
     api_wake(peer);
     rail_lane_stop(lane);
     log_write(

@@ -200,7 +200,7 @@ int api_put(struct braid_channel *ch, int pe, const struct braid_remote *dst, co
     if (len > 0)
         return api_put_submit(&t, done);
     if (done)
-        done->ok++;
+        api_op_count(done, 0);
     return 0;
 }
 
