@@ -209,7 +209,8 @@ struct braid_mem_options {
 int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_mem_options *options,
                   struct braid_mem **out);
 
-/** Ends a registration. -EBUSY while an op still uses it (call braid_quiet() first). NULL is allowed. */
+/** Ends a registration. -EBUSY while an op still uses it (call braid_quiet() first), or an atomic that a peer has asked this PE
+ *  to execute. NULL is allowed. */
 int braid_mem_dereg(struct braid_mem *mem);
 
 /** Packs the region's remote key. 0, or -EINVAL. */
@@ -257,8 +258,9 @@ struct braid_done {
  * for a bad channel, pe, key or length (over 2^30, or in one piece over the largest message of its port); -ERANGE where
  * the bytes lie outside the region or the key's range; -EPROTO for a foreign key; -ENOTCONN where no lane to that peer
  * is left. A word op is -ENOTCONN also where the lane that word ops take is gone, and, since it could announce what was
- * lost, from then on where any lane has lost a put to that peer, though lanes are left. After 0, failure shows in done
- * and in braid_quiet().
+ * lost, from then on where any lane has lost a put to that peer, though lanes are left, or an atomic that the peer was
+ * asked to execute has failed; so is bulk that overlaps others under way, or in order mode "strict" stands behind a fence.
+ * After 0, failure shows in done and in braid_quiet().
  */
 int braid_put(struct braid_channel *ch, int pe, struct braid_remote dst, struct braid_local src, size_t len,
               struct braid_done *done);
