@@ -127,7 +127,7 @@ static void full_queues_face_each_other(void **state)
     }
 }
 
-/* ---- a caller that blocks in quiet for one peer while others need its FIFO -------------------------------------------- */
+/* ---- a caller that blocks in quiet for one peer while others need its FIFO --------------------------------------- */
 
 /** PE 1 executes nothing until PE 2 has told it to, and PE 2 waits for a word that is deferred in PE 0's FIFO. */
 static int pe_quiet_beside(struct fabric_pe *p)
@@ -165,7 +165,7 @@ static void quiet_serves_other_peers(void **state)
     }
 }
 
-/* ---- two channels, one of them in quiet ---------------------------------------------------------------------------------- */
+/* ---- two channels, one of them in quiet -------------------------------------------------------------------------- */
 
 /** As before, but what PE 2 waits for is deferred on the other channel, which nobody calls while the first is in quiet. */
 static int pe_two_channels(struct fabric_pe *p)
@@ -203,7 +203,7 @@ static void quiet_serves_the_other_channel(void **state)
     }
 }
 
-/* ---- atomics that the target executes, both ways, while both sides block ------------------------------------------------ */
+/* ---- atomics that the target executes, both ways, while both sides block ----------------------------------------- */
 
 static int pe_ask_each_other(struct fabric_pe *p)
 {
@@ -242,7 +242,7 @@ static void atomics_both_ways_while_both_block(void **state)
     }
 }
 
-/* ---- a run that cannot end is found out ---------------------------------------------------------------------------------- */
+/* ---- a run that cannot end is found out -------------------------------------------------------------------------- */
 
 static int pe_nobody_signals(struct fabric_pe *p)
 {

@@ -59,7 +59,7 @@ enum litmus_need {
     LITMUS_NEED_TAIL = 1,        /**< the option tail is on */
     LITMUS_NEED_CHANNELS = 2,    /**< two channels */
     LITMUS_NEED_ALL = 4,         /**< every PE writes */
-    LITMUS_NEED_UNREACHABLE = 8, /**< some PEs cannot reach the home rail of PE 0, where there are ports enough */
+    LITMUS_NEED_UNREACHABLE = 8, /**< mostly some PEs cannot reach others' home rail, with ports enough */
     LITMUS_NEED_SLOW = 16        /**< targets are slow in progress, replies are asked for again soon */
 };
 
@@ -217,6 +217,8 @@ uint32_t litmus_below(struct litmus_pe *p, uint32_t n);
 uint32_t litmus_bulk_len(struct litmus_pe *p);
 /** PEs other than this one, in turn from the next. */
 int litmus_other(const struct litmus_pe *p, int k);
+/** A random one of them. */
+int litmus_any_other(struct litmus_pe *p);
 int litmus_put(struct litmus_pe *p, int ch, struct litmus_span dst);
 int litmus_p(struct litmus_pe *p, int ch, struct litmus_span dst);
 int litmus_add(struct litmus_pe *p, int ch, struct litmus_span word, uint64_t value);

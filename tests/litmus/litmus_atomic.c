@@ -37,7 +37,7 @@ int litmus_round_put_atomic(struct litmus_pe *p)
 {
     struct litmus_span s[8];
     unsigned n = 0;
-    int to = litmus_other(p, 0), rc = litmus_some_puts(p, 0, to, s, &n);
+    int to = litmus_any_other(p), rc = litmus_some_puts(p, 0, to, s, &n);
 
     rc = rc ? rc : litmus_announce(p, 0, to, "the atomic that the target executes", LITMUS_BY_ATOMIC, s, n);
     if (rc || litmus_below(p, 2))
@@ -78,7 +78,7 @@ int litmus_round_adds(struct litmus_pe *p)
  *  meet others' on a word of 4 bytes; some meet others' and native adds on one of 8. */
 int litmus_round_repeated(struct litmus_pe *p)
 {
-    int to = litmus_other(p, (int)litmus_below(p, 2)), rc = 0;
+    int to = litmus_any_other(p), rc = 0;
     struct litmus_span own = litmus_fresh(p, to, litmus_below(p, 2) ? 4 : 8, 8);
 
     for (int i = 0; i < 4 && rc == 0; i++) {

@@ -45,6 +45,11 @@ int litmus_other(const struct litmus_pe *p, int k)
     return n == 1 ? p->pe : (p->pe + 1 + k % (n - 1)) % n;
 }
 
+int litmus_any_other(struct litmus_pe *p)
+{
+    return litmus_other(p, (int)litmus_below(p, LITMUS_PES));
+}
+
 struct litmus_span litmus_fresh(struct litmus_pe *p, int pe, uint32_t len, uint32_t align)
 {
     uint32_t at = (p->run->used[pe] + align - 1) / align * align;

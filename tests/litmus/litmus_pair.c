@@ -82,7 +82,7 @@ int litmus_round_put_signal(struct litmus_pe *p)
 {
     struct litmus_span s[3];
     unsigned n = 0;
-    int to = litmus_other(p, 0), rc = litmus_some_puts(p, 0, to, s, &n);
+    int to = litmus_any_other(p), rc = litmus_some_puts(p, 0, to, s, &n);
 
     return rc ? rc : litmus_announce(p, 0, to, "the signal", LITMUS_BY_ADD | LITMUS_BY_SET, s, n);
 }
@@ -169,7 +169,7 @@ int litmus_round_put_signal_signal(struct litmus_pe *p)
 {
     struct litmus_span s[8];
     unsigned n = 0;
-    int to = litmus_other(p, 0), rc = litmus_some_puts(p, 0, to, s, &n);
+    int to = litmus_any_other(p), rc = litmus_some_puts(p, 0, to, s, &n);
 
     rc = rc ? rc : litmus_announce(p, 0, to, "the first signal", 3, s, n);
     s[n++] = p->announced;

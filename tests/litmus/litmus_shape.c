@@ -110,7 +110,7 @@ static void litmus_wire(const struct litmus_case *c, struct litmus_draw *d, stru
         litmus_fabric(s, ",cpu=off");
     if (litmus_pick(d, 8) == 0)
         litmus_fabric(s, ",loss=%s", litmus_word_of(d, losses, 3));
-    if ((c->test->need & LITMUS_NEED_UNREACHABLE) && c->ports >= 3 && litmus_pick(d, 4))
+    if (c->test->pes >= 3 && c->ports >= 3 && litmus_pick(d, 8) < (c->test->need & LITMUS_NEED_UNREACHABLE ? 6 : 2))
         litmus_unreachable(c, d, s);
     else
         planes = c->ports > 1 && litmus_pick(d, 4) == 0;
@@ -128,8 +128,8 @@ static void litmus_wire(const struct litmus_case *c, struct litmus_draw *d, stru
 
 static void litmus_options(const struct litmus_case *c, struct litmus_draw *d, struct litmus_shape *s)
 {
-    static const char *const stripes[] = {"257", "257", "512", "1K", "4K"};
-    static const char *const pieces[] = {"128", "128", "256", "1K"};
+    static const char *const stripes[] = {"257", "257", "512", "1K", "auto"};
+    static const char *const pieces[] = {"128", "128", "256", "auto"};
     static const char *const bulk[] = {"32", "32", "40", "64", "256"};
     static const char *const words[] = {"1", "2", "4", "64"};
     static const char *const queues[] = {"32", "32", "40", "64", "128"};

@@ -7,12 +7,12 @@
 #include <string.h>
 
 static const struct litmus_test litmus_table[] = {
-    {"put_signal", 2, 0, litmus_round_put_signal},
+    {"put_signal", 3, 0, litmus_round_put_signal},
     {"put_p", 2, 0, litmus_round_put_p},
     {"put_fence_put", 2, 0, litmus_round_put_fence_put},
     {"put_put", 2, 0, litmus_round_put_put},
     {"p_put", 2, 0, litmus_round_p_put},
-    {"put_signal_signal", 2, 0, litmus_round_put_signal_signal},
+    {"put_signal_signal", 3, 0, litmus_round_put_signal_signal},
     {"pieces", 2, 0, litmus_round_pieces},
     {"last_word", 2, LITMUS_NEED_TAIL, litmus_round_last_word},
     {"third_pe", 3, 0, litmus_round_third_pe},
@@ -21,7 +21,7 @@ static const struct litmus_test litmus_table[] = {
     {"self", 1, 0, litmus_round_self},
     {"set_add", 2, 0, litmus_round_set_add},
     {"channels", 2, LITMUS_NEED_CHANNELS, litmus_round_channels},
-    {"put_atomic", 2, 0, litmus_round_put_atomic},
+    {"put_atomic", 3, 0, litmus_round_put_atomic},
     {"adds", 8, LITMUS_NEED_ALL | LITMUS_NEED_UNREACHABLE, litmus_round_adds},
     {"repeated", 3, LITMUS_NEED_ALL | LITMUS_NEED_SLOW, litmus_round_repeated},
 };
