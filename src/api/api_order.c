@@ -139,6 +139,13 @@ void api_order_accept(struct api_peer *peer, struct api_word *word)
     api_order_mark_all(peer);
 }
 
+/* Whether word ops keep the caller inside: the method that braid replaces. */
+static bool api_order_drains(const struct api_peer *peer)
+{
+    const struct options *o = &peer->channel->braid->options;
+    return o->order == OPTIONS_ORDER_DRAIN && !(o->fault & PLAN_FAULT_DEFER);
+}
+
 int api_order_drain(struct api_peer *peer, enum plan_word kind, unsigned lane)
 {
     struct plan_wait wait;
@@ -163,7 +170,7 @@ int api_order_submit(struct api_peer *peer, struct api_word *word, struct braid_
                      struct braid_done *done)
 {
     struct braid_channel *ch = peer->channel;
-    if (ch->braid->options.order == OPTIONS_ORDER_DRAIN && !(ch->braid->options.fault & PLAN_FAULT_DEFER)) {
+    if (api_order_drains(peer)) {
         int rc = api_order_drain(peer, word->kind, word->lane);
         if (rc)
             return rc;
@@ -190,7 +197,7 @@ int api_order_submit(struct api_peer *peer, struct api_word *word, struct braid_
 void api_order_follow(struct api_peer *peer, struct api_word *word)
 {
     int rc = 0;
-    if (peer->channel->braid->options.order == OPTIONS_ORDER_DRAIN)
+    if (api_order_drains(peer))
         rc = api_order_drain(peer, word->kind, word->lane);
     /* Its parts have been accepted, so all of it has: a wait that was cut off shows as the op's failure. */
     if (rc)

@@ -142,7 +142,7 @@ void fake_refuse_relaxed(void)
 /* Counts a call; its error where it is to fail. */
 static int fake_called(enum fake_call call)
 {
-    unsigned n = fake.calls[call]++;
+    unsigned n = __atomic_fetch_add(&fake.calls[call], 1, __ATOMIC_RELAXED);
     if (n == fake.again_at[call])
         return fake.again_error[call];
     return n == fake.fail_at[call] ? fake.fail_error[call] : 0;
@@ -408,7 +408,8 @@ static void fake_end_all(const struct verbs_cq *cq)
         struct verbs_qp *qp = fake.qp[i];
         while (qp && qp->cq == cq && fake_pending(qp) > 0) {
             int error = fake.auto_error[i];
-            fake.auto_error[i] = 0;
+            if (error)
+                fake.auto_error[i] = 0;
             fake_end(qp, error);
         }
     }

@@ -230,9 +230,9 @@ static void so_many_are_outstanding_and_no_more(void **state)
     unsigned asked = 0;
     for (; mails(PEER); asked++)
         assert_true(peer_read(PEER).atomic.id == asked);
-    assert_int_equal(asked, 8); /* the mailbox has fewer places, but they become free; ids 0 to 7 are a window */
+    assert_int_equal(asked, 8);
     reply(0, 3, 0, 0);
-    assert_int_equal(mails(PEER), 0); /* which the oldest holds */
+    assert_int_equal(mails(PEER), 0); /* ids 0 to 7 are a window: the oldest holds it */
     reply(0, 0, 0, 0);
     assert_int_equal(mails(PEER), 1);
     assert_true(peer_read(PEER).atomic.id == 8);

@@ -398,6 +398,40 @@ static void strict_bulk_behind_a_loss_never_goes(void **state)
     assert_true(rig.done.failed == 4);
 }
 
+/* The loss comes between the fence and the put behind it; and younger fences meet it before older bulk has gone. */
+static void a_loss_behind_any_fence_holds_all_bulk_back(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(braid_fence(rig.ch, 0), 0);
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(put(1 << 20), 0);
+    fake_fail(FAKE_POLL, 1, -EIO); /* of the second port */
+    assert_true(braid_progress(rig.ch) > 0);
+    assert_int_equal(braid_fence(rig.ch, 0), 0);
+    assert_int_equal(put(1 << 20), 0);
+    settle();
+    assert_int_equal(posted(0, VERBS_OP_WRITE), 1);
+    assert_true(rig.done.failed == 3);
+}
+
+static void a_word_lost_before_a_fence_holds_bulk_back(void **state)
+{
+    (void)state;
+    assert_int_equal(put(4096), 0); /* on lane 0 */
+    assert_int_equal(put(4096), 0); /* on lane 1 */
+    assert_int_equal(set(0), 0);    /* waits for lane 1, and will not go: its lane is lost */
+    assert_int_equal(braid_fence(rig.ch, 0), 0);
+    end(0, 1);
+    fake_arrive(rig.qp[0], "no message", 10);
+    settle();
+    assert_true(rig.done.failed == 1);
+    assert_int_equal(put(1 << 20), 0);
+    settle();
+    assert_int_equal(posted(1, VERBS_OP_WRITE), 1);
+    assert_true(rig.done.failed == 2);
+}
+
 static void the_tail_is_a_word_behind_the_rest(void **state)
 {
     (void)state;
@@ -414,7 +448,7 @@ static void the_tail_is_a_word_behind_the_rest(void **state)
     assert_int_equal(posted(0, VERBS_OP_WRITE), 2);
     const struct verbs_send *tail = fake_send(rig.qp[0], pending(0) - 1);
     tail_at = tail->remote_addr - (uintptr_t)memory;
-    assert_true(tail_at == (1 << 20) + body && tail->len == (1 << 20) - body && tail_at % 128 == 0);
+    assert_true(tail_at == (1 << 20) + body && tail->len == (1 << 20) - body && tail->remote_addr % 128 == 0);
     assert_int_equal(strict_key(0, pending(0) - 1), true);
     end(0, 1);
     assert_true(rig.done.ok == 0); /* one op: it ends with its tail */
@@ -472,6 +506,8 @@ int main(void)
         WITH(a_fence_behind_nothing_costs_nothing, make_strict),
         WITH(a_fence_in_release_posts_and_holds_nothing, make),
         WITH(strict_bulk_behind_a_loss_never_goes, make_strict),
+        WITH(a_loss_behind_any_fence_holds_all_bulk_back, make_strict),
+        WITH(a_word_lost_before_a_fence_holds_bulk_back, make_strict),
         WITH(the_tail_is_a_word_behind_the_rest, make_tail),
         WITH(the_tail_on_one_lane_is_kept_by_its_key, make_tail),
         WITH(parts_of_a_put_with_signal_have_no_tail, make_tail),

@@ -294,6 +294,19 @@ static void a_lane_lost_without_any_request_is_told(void **state)
     assert_int_equal(signal_add(), -ENOTCONN);
 }
 
+/* Its acknowledgement is read behind what ended the lane. */
+static void a_put_that_ends_on_a_lost_lane_is_told(void **state)
+{
+    (void)state;
+    assert_int_equal(put(4096), 0); /* on lane 0 */
+    fake_arrive(rig.qp[0], "no message", 10);
+    fake_end(rig.qp[0], 0);
+    settle();
+    assert_true(rig.done.ok == 1 && fake_stopped(rig.qp[0]));
+    assert_int_equal(braid_quiet(rig.ch, 0), -EPROTO);
+    assert_int_equal(braid_quiet(rig.ch, 0), 0);
+}
+
 /* All was flushed: the lane's end costs nothing. */
 static void a_lane_lost_after_its_flush_owes_nothing(void **state)
 {
@@ -380,6 +393,7 @@ int main(void)
         WITH(a_lane_lost_before_its_flush_is_told, make),
         WITH(a_lane_lost_with_only_quiet_s_flush_is_told, make),
         WITH(a_lane_lost_without_any_request_is_told, make),
+        WITH(a_put_that_ends_on_a_lost_lane_is_told, make),
         WITH(a_lane_lost_after_its_flush_owes_nothing, make),
         WITH(paced_bulk_waits_in_software, make_paced),
         WITH(bulk_lost_in_software_is_never_announced, make_paced),

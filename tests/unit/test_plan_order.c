@@ -112,6 +112,38 @@ static void the_fault_switches_off_waiting_alone(void **state)
     assert_int_equal(plan_order(&in, &wait), PLAN_ORDER_WAIT);
 }
 
+/* A word op was marked while one before it still waited; that one has been posted since, and so has later bulk. */
+static void a_word_op_is_raised_to_those_before_it(void **state)
+{
+    (void)state;
+    struct plan_counts counts = {.posted = {1, 1, 0}, .flushed = {1, 1, 0}};
+    uint64_t last[PLAN_COUNTS] = {0, 2, 0};
+    last[PLAN_MESSAGE] = 1;
+    struct plan_order_in in = three(&counts);
+    in.unordered = true;
+    struct plan_wait write = mark(&in, PLAN_WORD_WRITE), message = mark(&in, PLAN_WORD_MESSAGE),
+                     atomic = mark(&in, PLAN_WORD_ATOMIC);
+    counts.posted[1] = 9; /* the word op is the second, bulk the rest */
+    counts.posted[PLAN_MESSAGE] = 1;
+    plan_order_raise(&in, PLAN_WORD_WRITE, last, &write);
+    plan_order_raise(&in, PLAN_WORD_MESSAGE, last, &message);
+    plan_order_raise(&in, PLAN_WORD_ATOMIC, last, &atomic);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(plan_order(&in, &write), PLAN_ORDER_WAIT);
+        assert_int_equal(plan_order(&in, &message), i ? PLAN_ORDER_NOW : PLAN_ORDER_WAIT);
+        assert_int_equal(plan_order(&in, &atomic), PLAN_ORDER_WAIT); /* for the message alone */
+        counts.flushed[1] = 2;
+    }
+    counts.flushed[PLAN_MESSAGE] = 1;
+    assert_int_equal(plan_order(&in, &write), PLAN_ORDER_NOW);
+    assert_int_equal(plan_order(&in, &atomic), PLAN_ORDER_NOW);
+    /* It never lowers what was marked. */
+    counts = (struct plan_counts){.posted = {5, 5, 5}};
+    struct plan_wait far = mark(&in, PLAN_WORD_WRITE), same = far;
+    plan_order_raise(&in, PLAN_WORD_WRITE, (const uint64_t[PLAN_COUNTS]){1, 1, 1}, &far);
+    assert_memory_equal(&far, &same, sizeof(far));
+}
+
 /* What each kind waits for, with something unflushed on every lane and a message on its way. */
 static void each_kind_waits_for_what_does_not_stay_behind_by_itself(void **state)
 {
@@ -267,6 +299,7 @@ int main(void)
         cmocka_unit_test(later_writes_hold_nothing_up),
         cmocka_unit_test(what_is_lost_is_never_announced),
         cmocka_unit_test(the_fault_switches_off_waiting_alone),
+        cmocka_unit_test(a_word_op_is_raised_to_those_before_it),
         cmocka_unit_test(each_kind_waits_for_what_does_not_stay_behind_by_itself),
         cmocka_unit_test(an_acknowledgement_is_enough_for_drain_alone),
         cmocka_unit_test(flushes_are_asked_for_where_they_can_help),

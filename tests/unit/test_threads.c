@@ -37,10 +37,9 @@ static void count_line(void *arg, enum braid_log_level level, const char *line)
     __atomic_fetch_add(&lines, 1, __ATOMIC_RELAXED);
 }
 
-static int make(void **state)
+static int make_with(const char *setting)
 {
-    (void)state;
-    const char *settings[] = {"ports=fake0,fake1", "sq_depth=64", NULL};
+    const char *settings[] = {"ports=fake0,fake1", "sq_depth=64", setting, NULL};
     struct braid_options options = BRAID_OPTIONS_INIT;
     struct braid_peers peers = {.size = sizeof(peers), .my_pe = 0, .n_pes = 1, .alltoall = to_self};
     fake_reset();
@@ -54,6 +53,18 @@ static int make(void **state)
     assert_int_equal(braid_mem_key(mem, &key), 0);
     ch = braid_channel_at(b, 0);
     return 0;
+}
+
+static int make(void **state)
+{
+    (void)state;
+    return make_with(NULL);
+}
+
+static int make_two_channels(void **state)
+{
+    (void)state;
+    return make_with("channels=2");
 }
 
 static int drop(void **state)
@@ -97,6 +108,35 @@ static void two_threads_share_a_channel(void **state)
     assert_int_equal(pthread_join(thread, &bad), 0);
     assert_null(bad);
     assert_int_equal(braid_mem_dereg(mem), 0);
+}
+
+/* Two channels, a thread each, which help each other when they wait. */
+static void *drive_own(void *arg)
+{
+    struct braid_channel *own = arg;
+    size_t at = own == ch ? 0 : 4096;
+    struct braid_remote dst = {(uintptr_t)memory + at, &key};
+    struct braid_local src = {memory + at, mem};
+    struct braid_atomic swap = {BRAID_ATOMIC_SWAP, 8, 1, 0};
+    for (int i = 0; i < TURNS / 5; i++) {
+        if (braid_put_wait(own, 0, dst, src, 4000) || braid_atomic_wait(own, 0, dst, &swap, NULL) ||
+            braid_quiet(own, 0))
+            return arg;
+    }
+    return NULL;
+}
+
+static void two_channels_help_each_other(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    void *bad;
+    fake_auto(true);
+    fake_moves(true);
+    assert_int_equal(pthread_create(&thread, NULL, drive_own, braid_channel_at(b, 1)), 0);
+    assert_null(drive_own(ch));
+    assert_int_equal(pthread_join(thread, &bad), 0);
+    assert_null(bad);
 }
 
 /* Puts that end, with refused ones in between, whose messages are limited. */
@@ -188,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_context_is_used_beside_its_channel, make, drop),
         cmocka_unit_test_setup_teardown(two_threads_share_a_channel, make, drop),
+        cmocka_unit_test_setup_teardown(two_channels_help_each_other, make_two_channels, drop),
         cmocka_unit_test_setup_teardown(a_region_in_use_by_another_thread_is_kept, make, drop),
     };
     return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
