@@ -205,8 +205,8 @@ uint32_t emu_reply_answers_due(const struct emu_qp *qp)
 
 void emu_reply_push(struct emu_qp *qp, struct emu_reply r)
 {
-    if (qp->reply_count == EMU_REPLIES)
-        return; /* only repeated duplicates get here; they are asked again */
+    if (r.again && qp->reply_count >= EMU_REPLIES / 2)
+        return; /* repeated duplicates are asked again; half of the places stay for what is new */
     *emu_reply_at(qp, qp->reply_count) = r;
     qp->reply_count++;
     if (qp->ctx->dev->fabric->spec.unkind)

@@ -44,6 +44,8 @@ struct api_exec_peer {
 struct api_exec {
     struct verbs_mr *mr;
     uint32_t *words; /**< one for each peer, registered on the home rail */
+    int first; /**< peer that is looked at first: behind the one that held the token last, so that all get it in turn */
+    bool yield; /**< the token has just been given back: other channels may have it before this one asks again */
     struct api_exec_peer peer[];
 };
 
@@ -209,10 +211,13 @@ static bool api_job_post(struct api_job *job, struct rail_request *request)
 /* A 4-byte word is read and written by two requests: one such job a PE at a time, whatever its channel. */
 static bool api_job_token(struct braid *b, struct api_job *job)
 {
+    struct api_exec *exec = job->peer->channel->exec;
     uint32_t free = 0, mine = (job->peer->channel->index << 24 | (uint32_t)job->peer->pe) + 1;
-    if (!job->token)
-        job->token =
-            __atomic_compare_exchange_n(&b->exec_token, &free, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    if (job->token || exec->yield)
+        return job->token;
+    job->token = __atomic_compare_exchange_n(&b->exec_token, &free, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    if (job->token)
+        exec->first = (job->peer->pe + 1) % b->n_pes;
     return job->token;
 }
 
@@ -297,8 +302,10 @@ static bool api_job_reply(struct api_job *job)
 static void api_job_release(struct api_job *job)
 {
     struct braid_channel *ch = job->peer->channel;
-    if (job->token)
+    if (job->token) {
         __atomic_store_n(&ch->braid->exec_token, 0, __ATOMIC_RELEASE);
+        ch->exec->yield = ch->braid->channel_count > 1;
+    }
     if (job->mem)
         api_mem_use(job->mem, ch->index, -1);
     job->token = false;
@@ -355,24 +362,27 @@ void api_exec_done(struct braid_channel *ch, const struct rail_event *event)
     struct api_job *job = (struct api_job *)(uintptr_t)(event->record->cookie & ~API_EXEC_COOKIE);
     (void)ch;
     job->posted = false;
-    if (event->error) {
-        job->status = event->error;
-        job->step = API_STEP_REPLY;
-    } else {
+    if (event->error)
+        api_job_fail(job, event->error);
+    else
         job->step = api_job_next(job, event->value);
-    }
+    /* Here, so that other peers have the token before the next job of this one is looked at. */
+    if (job->step == API_STEP_REPLY)
+        api_job_release(job);
 }
 
 unsigned api_exec_drive(struct braid_channel *ch)
 {
     unsigned moved = 0;
-    for (int pe = 0; pe < ch->braid->n_pes; pe++) {
-        struct api_exec_peer *e = &ch->exec->peer[pe];
+    int n_pes = ch->braid->n_pes, first = ch->exec->first;
+    for (int i = 0; i < n_pes; i++) {
+        struct api_exec_peer *e = &ch->exec->peer[(first + i) % n_pes];
         /* The answer to one makes the next the oldest. */
         while (api_job_step(&e->job[e->next % API_MESSAGES]))
             moved++;
         while (api_job_step(&e->again))
             moved++;
     }
+    ch->exec->yield = false; /* this pass has moved something, so it comes again */
     return moved;
 }

@@ -61,6 +61,15 @@ static void api_mems_unlock(struct braid *b)
     __atomic_store_n(&b->mems_lock, 0, __ATOMIC_RELEASE);
 }
 
+/* Takes a region off the list, whose lock is held. */
+static void api_mem_unlink(struct braid_mem *mem)
+{
+    *mem->link = mem->next;
+    if (mem->next)
+        mem->next->link = mem->link;
+    mem->link = NULL;
+}
+
 int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_mem_options *options,
                   struct braid_mem **out)
 {
@@ -109,9 +118,7 @@ void api_mem_free(struct braid_mem *mem)
         return;
     if (mem->link) {
         api_mems_lock(mem->braid);
-        *mem->link = mem->next;
-        if (mem->next)
-            mem->next->link = mem->link;
+        api_mem_unlink(mem);
         api_mems_unlock(mem->braid);
     }
     for (unsigned i = 0; i < BRAID_MAX_RAILS; i++) {
@@ -125,14 +132,20 @@ int braid_mem_dereg(struct braid_mem *mem)
 {
     if (!mem)
         return 0;
-    for (unsigned c = 0; c < API_MAX_CHANNELS; c++) {
-        uint32_t users = __atomic_load_n(&mem->users[c], __ATOMIC_ACQUIRE);
-        if (users) {
-            log_write(&mem->braid->log, LOG_LEVEL_ERROR,
-                      "a region of %llu bytes is in use by %u ops of channel %u: call braid_quiet() before ending it",
-                      (unsigned long long)mem->len, users, c);
-            return -EBUSY;
-        }
+    uint32_t users = 0;
+    unsigned c = 0;
+    /* Under the lock, so that no executor finds the region once nobody uses it. */
+    api_mems_lock(mem->braid);
+    while (c < API_MAX_CHANNELS && !(users = __atomic_load_n(&mem->users[c], __ATOMIC_ACQUIRE)))
+        c++;
+    if (!users)
+        api_mem_unlink(mem);
+    api_mems_unlock(mem->braid);
+    if (users) {
+        log_write(&mem->braid->log, LOG_LEVEL_ERROR,
+                  "a region of %llu bytes is in use by %u ops of channel %u: call braid_quiet() before ending it",
+                  (unsigned long long)mem->len, users, c);
+        return -EBUSY;
     }
     api_mem_free(mem);
     return 0;

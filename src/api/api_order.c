@@ -30,10 +30,10 @@ const uint64_t *api_order_visible(const struct api_peer *peer, uint64_t scratch[
     const uint64_t *visible = acked ? peer->counts.acked : peer->counts.flushed;
     if (!peer->dead && !peer->message_lost)
         return visible;
-    for (unsigned k = 0; k < PLAN_COUNTS; k++) {
-        bool lost = k == PLAN_MESSAGE ? peer->message_lost : peer->dead >> k & 1;
-        scratch[k] = lost ? UINT64_MAX : visible[k];
-    }
+    for (unsigned k = 0; k < PLAN_MAX_LANES; k++)
+        scratch[k] = peer->dead >> k & 1 ? UINT64_MAX : visible[k];
+    /* Once one has failed no count moves, but each that has ended writes no more. */
+    scratch[PLAN_MESSAGE] = peer->counts.posted[PLAN_MESSAGE] - (peer->message_head - peer->message_tail);
     return scratch;
 }
 

@@ -368,6 +368,21 @@ static void api_calibrate(struct braid *b)
         b->options.stripe_min = (uint32_t)min_u64(auto_sizes.stripe_min, 1u << 30);
 }
 
+/* Probes every lane. A peer that none comes back from is found out before the verdict, so that all are told. */
+static int api_probe_all(struct api_connect *c)
+{
+    struct braid *b = c->b;
+    int rc = api_probe(b, c->up);
+    for (unsigned i = 0; i < b->channel_count * (unsigned)b->n_pes && !rc; i++) {
+        if (c->up[i])
+            continue;
+        log_write(&b->log, LOG_LEVEL_ERROR, "no lane to PE %u works: see the warnings above", i % (unsigned)b->n_pes);
+        c->said = true;
+        rc = -ENETUNREACH;
+    }
+    return rc;
+}
+
 /* Round 4: on which lanes the probes came back, and whether all can go on. What is found wrong here has nobody left to be
  * told to. */
 static int api_exchange_verdict(struct api_connect *c)
@@ -375,7 +390,7 @@ static int api_exchange_verdict(struct api_connect *c)
     struct braid *b = c->b;
     char why[RAIL_WIRE_WHY] = "";
     if (!c->error)
-        api_fail(c, api_probe(b, c->up));
+        api_fail(c, api_probe_all(c));
     for (int pe = 0; pe < b->n_pes; pe++) {
         struct rail_wire_status mine = {.head = api_head(c)};
         for (unsigned i = 0; i < b->channel_count; i++)

@@ -27,14 +27,20 @@ static bool plan_order_own(const struct plan_order_in *in, enum plan_word word)
     return true;
 }
 
+/* Whether it must know that messages before it have been answered. Those of one peer are carried out in order, so they need
+ * not wait for each other; but behind one that failed none may announce it. */
+static bool plan_order_answers(const struct plan_order_in *in, enum plan_word word)
+{
+    return word != PLAN_WORD_MESSAGE || in->message_lost;
+}
+
 void plan_order_mark(const struct plan_order_in *in, enum plan_word word, struct plan_wait *out)
 {
     bool own = plan_order_own(in, word);
     bool others = word == PLAN_WORD_GATE || !(in->faults & PLAN_FAULT_DEFER);
     for (unsigned k = 0; k < in->lanes; k++)
         out->count[k] = (k == in->lane ? own : others) ? in->counts->posted[k] : 0;
-    /* Messages of one peer are carried out in order, so they need not wait for each other. */
-    out->count[PLAN_MESSAGE] = word == PLAN_WORD_MESSAGE || !others ? 0 : in->counts->posted[PLAN_MESSAGE];
+    out->count[PLAN_MESSAGE] = others && plan_order_answers(in, word) ? in->counts->posted[PLAN_MESSAGE] : 0;
 }
 
 void plan_order_raise(const struct plan_order_in *in, enum plan_word word, const uint64_t *last, struct plan_wait *wait)
@@ -44,26 +50,35 @@ void plan_order_raise(const struct plan_order_in *in, enum plan_word word, const
         if (k == in->lane ? own : others)
             wait->count[k] = max_u64(wait->count[k], last[k]);
     }
-    if (word != PLAN_WORD_MESSAGE && others)
+    if (others && plan_order_answers(in, word))
         wait->count[PLAN_MESSAGE] = max_u64(wait->count[PLAN_MESSAGE], last[PLAN_MESSAGE]);
 }
 
 enum plan_order plan_order(const struct plan_order_in *in, const struct plan_wait *wait)
 {
     const uint64_t *visible = plan_order_visible(in);
-    bool message = visible[PLAN_MESSAGE] < wait->count[PLAN_MESSAGE];
-    enum plan_order answer = message ? PLAN_ORDER_WAIT : PLAN_ORDER_NOW;
-    if ((in->lane < in->lanes && (in->dead >> in->lane & 1)) || (message && in->message_lost))
+    bool gate = in->lane >= in->lanes, waiting = false, lost = false;
+    if (!gate && (in->dead >> in->lane & 1))
         return PLAN_ORDER_NEVER;
     for (unsigned k = 0; k < in->lanes; k++) {
         if (visible[k] >= wait->count[k])
             continue;
         /* A dead lane's count will not move again: waiting for it would be waiting for ever. */
         if (in->dead >> k & 1)
-            return PLAN_ORDER_NEVER;
-        answer = PLAN_ORDER_WAIT;
+            lost = true;
+        else
+            waiting = true;
     }
-    return answer;
+    if (visible[PLAN_MESSAGE] < wait->count[PLAN_MESSAGE]) {
+        if (in->message_lost)
+            lost = true;
+        else
+            waiting = true;
+    }
+    /* Bulk behind a gate has no gate of its own: the gate fails only when all else it stood behind is visible. */
+    if (lost && !(gate && waiting))
+        return PLAN_ORDER_NEVER;
+    return waiting ? PLAN_ORDER_WAIT : PLAN_ORDER_NOW;
 }
 
 uint32_t plan_order_flush(const struct plan_order_in *in, const struct plan_wait *wait)
