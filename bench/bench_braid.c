@@ -22,9 +22,8 @@ struct bench_braid {
 
 static uint64_t bench_braid_now(void *arg)
 {
-    struct bench_braid *t = arg;
+    const struct bench_braid *t = arg;
 
-    bench_charge_now(&t->charge);
     return t->pe->run->emu->now();
 }
 
@@ -34,7 +33,7 @@ static int bench_braid_wait(void *arg, uint64_t deadline_ns)
     uint64_t began;
     int rc;
 
-    bench_charge_now(&t->charge);
+    bench_charge_pass(&t->charge, t->cost_pass);
     began = t->pe->run->emu->now();
     rc = t->pe->run->emu->wait(deadline_ns);
     t->slept_ns += t->pe->run->emu->now() - began;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_charge.c - what libbraid's own code costs the CPU of its PE. Virtual time passes only in calls of the emulator, so
- * the work that libbraid counts itself (struct braid_channel_stats) is paid here, from the emulator's table, each time it
- * looks at the clock, goes to sleep or returns. Called by bench_braid.c; next: emu_sim.h.
+ * the work that libbraid counts itself (struct braid_channel_stats) is paid here, from the emulator's table: what a call is
+ * sure to do before it, a blocking call's passes as they are made, the rest when it returns. Called by bench_braid.c; next: emu_sim.h.
  */
 #include "bench_int.h"
 
@@ -64,12 +64,20 @@ void bench_charge_ahead(struct bench_charge *c, uint64_t ns)
         c->emu->charge(due);
 }
 
+void bench_charge_pass(struct bench_charge *c, uint64_t ns)
+{
+    if (!c->ch)
+        return; /* still connecting */
+    c->ahead += ns;
+    c->emu->charge(ns);
+}
+
 void bench_charge_now(struct bench_charge *c)
 {
     struct braid_channel_stats now = {.size = sizeof(now)};
     uint64_t due = 0;
 
-    if (!c->ch || c->inside || braid_channel_stats_at(c->ch, &now))
+    if (braid_channel_stats_at(c->ch, &now))
         return;
     for (int w = 0; w < BENCH_WORK; w++) {
         uint64_t n = bench_charge_counter(&now, w) - bench_charge_counter(&c->last, w);
@@ -85,9 +93,7 @@ void bench_charge_now(struct bench_charge *c)
     }
     due -= c->ahead;
     c->ahead = 0;
-    c->inside = true; /* charge() may let libbraid's callbacks run, on another PE's stack only; be sure */
     c->emu->charge(due);
-    c->inside = false;
 }
 
 void bench_charge_refused(struct bench_charge *c, uint64_t ns)

@@ -90,9 +90,8 @@ struct bench_charge {
     const struct emu_sim_api *emu;
     const struct braid_channel *ch;
     uint64_t cost[BENCH_WORK];
-    struct braid_channel_stats last; /* paid up to here */
-    uint64_t ahead;                  /* ns paid before the work was done */
-    bool inside;
+    struct braid_channel_stats last;    /* paid up to here */
+    uint64_t ahead;                     /* ns paid before the work was done */
     uint64_t work[BENCH_WORK], work_ns; /* in all */
 };
 
@@ -248,7 +247,9 @@ double bench_ceiling(const struct bench_run *run, int pe, uint64_t from_ns, uint
 void bench_charge_open(struct bench_charge *c, const struct emu_sim_api *emu, const struct braid_channel *ch);
 /** Pays before work is done: what a call posts must not leave earlier. */
 void bench_charge_ahead(struct bench_charge *c, uint64_t ns);
-/** Pays for all that was done since the last time. */
+/** A blocking call has made a pass and goes to sleep: pays for the pass as it goes. */
+void bench_charge_pass(struct bench_charge *c, uint64_t ns);
+/** Pays for all that was done since the last time. Not inside a call of the channel: its counters are asked for. */
 void bench_charge_now(struct bench_charge *c);
 /** The call that was paid ahead was refused: the money is gone. */
 void bench_charge_refused(struct bench_charge *c, uint64_t ns);

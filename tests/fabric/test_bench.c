@@ -253,6 +253,120 @@ static void wrong_bytes_and_signals_are_counted(void **state)
     assert_int_equal(errors_seen(7, 7), 2);
 }
 
+static void the_last_bytes_are_known(void **state)
+{
+    unsigned char bytes[64];
+
+    (void)state;
+    for (size_t len = 8; len <= sizeof(bytes); len++) {
+        bench_fill(bytes, len, 1, 5);
+        assert_true(bench_last_there(bytes, len, 1, 5));
+        assert_false(bench_last_there(bytes, len, 1, 6));
+        bytes[len - 8] ^= 1;
+        assert_false(bench_last_there(bytes, len, 1, 5));
+        bytes[len - 8] ^= 1;
+        bytes[len - 1] ^= 1;
+        assert_false(bench_last_there(bytes, len, 1, 5));
+    }
+}
+
+/* ---- who sends to whom ------------------------------------------------------------------------------------------- */
+
+static void peers_are_others_and_each_once(void **state)
+{
+    (void)state;
+    for (int nodes = 1; nodes <= 4; nodes++) {
+        for (int per_node = 1; per_node <= 4; per_node++) {
+            struct bench_run run = {.n_pes = nodes * per_node, .per_node = per_node};
+
+            for (int pe = 0; pe < run.n_pes; pe++) {
+                uint32_t seen = 1u << pe;
+
+                for (int i = 0; i < run.n_pes - 1; i++) {
+                    int peer = bench_peer(&run, pe, i);
+
+                    assert_int_equal(bench_peer_back(&run, peer, i), pe);
+                    assert_false(seen >> peer & 1);
+                    seen |= 1u << peer;
+                }
+                assert_int_equal(seen, (1u << run.n_pes) - 1);
+                if (nodes > 1)
+                    assert_int_equal(bench_peer(&run, pe, 0), (pe + per_node) % run.n_pes);
+            }
+        }
+    }
+}
+
+static struct bench_result result;
+
+static void run_spec(const struct bench_spec *spec)
+{
+    char why[BENCH_WHY];
+
+    if (bench_run(fabric_emu(), spec, &result, why, sizeof(why)))
+        fail_msg("%s", why);
+    assert_int_equal(result.errors, 0);
+}
+
+/** Every PE sends to several: all bytes of all streams are compared, and one PE's are the figures. */
+static void all_send_and_all_is_compared(void **state)
+{
+    static const enum bench_pattern patterns[] = {BENCH_PUT, BENCH_SIGNAL, BENCH_GET};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        struct bench_spec spec = {.pattern = patterns[i],
+                                  .fabric = "nodes=3,gpus=2,jitter=1us",
+                                  .seed = 2,
+                                  .size = 20000,
+                                  .count = 30,
+                                  .window = 4,
+                                  .peers = 3,
+                                  .all = true};
+
+        run_spec(&spec);
+        assert_int_equal(result.ops, 90);
+        assert_int_equal(result.payload_bytes, 90 * 20000);
+        assert_true(result.compared_bytes >= 6 * result.payload_bytes);
+        assert_int_equal(result.latency.count, 90);
+    }
+}
+
+/** More than fits in memory: places are used again behind a meeting, and nothing goes uncompared. */
+static void laps_compare_all(void **state)
+{
+    struct bench_spec spec = {
+        .pattern = BENCH_PUT, .fabric = "nodes=2", .seed = 1, .size = 96 << 20, .count = 12, .window = 2};
+
+    (void)state;
+    run_spec(&spec);
+    assert_int_equal(result.compared_bytes, spec.count * spec.size);
+    assert_true(result.fraction > 0.97 && result.fraction <= 1);
+}
+
+/** A port that is slow for the second half of a run counts half of what it lost. */
+static void slowed_ports_lower_the_ceiling(void **state)
+{
+    struct bench_spec spec = {
+        .pattern = BENCH_PUT, .fabric = "nodes=2", .seed = 1, .size = 1 << 20, .count = 100, .window = 8};
+    double full;
+
+    (void)state;
+    run_spec(&spec);
+    full = result.ceiling_gbs;
+    assert_true(full > 49.0 && full < 49.1);
+    spec.fabric = "nodes=2,at=1ms:slow:h0/mlx5_0:1:0.5";
+    run_spec(&spec);
+    assert_true(result.ceiling_gbs > 0.749 * full && result.ceiling_gbs < 0.751 * full);
+    spec.fabric = "nodes=2,at=1ms:slow:h1/mlx5_1:1:0.5"; /* the receiver's end does as well */
+    run_spec(&spec);
+    assert_true(result.ceiling_gbs > 0.749 * full && result.ceiling_gbs < 0.751 * full);
+    spec.fabric = "nodes=2,at=11ms:slow:h0/mlx5_0:1:0.5";
+    run_spec(&spec);
+    assert_true(result.ceiling_gbs > 0.76 * full && result.ceiling_gbs < 0.99 * full);
+    assert_true(result.fraction > 0.9 && result.fraction <= 1);
+}
+
 /* ---- what it costs ----------------------------------------------------------------------------------------------- */
 
 static uint64_t paid;
@@ -269,7 +383,6 @@ static void every_call_is_paid_for(void **state)
     struct emu_sim_api counting = *fabric_emu();
     struct bench_spec spec = {
         .pattern = BENCH_SIGNAL, .fabric = "nodes=2,ports=2", .seed = 1, .size = 65536, .count = 40, .window = 4};
-    static struct bench_result result;
     char why[BENCH_WHY];
     uint64_t sum = 0;
 
@@ -300,6 +413,11 @@ int main(void)
         cmocka_unit_test(the_window_is_kept_and_used),
         cmocka_unit_test(each_put_has_bytes_of_its_own),
         cmocka_unit_test(wrong_bytes_and_signals_are_counted),
+        cmocka_unit_test(the_last_bytes_are_known),
+        cmocka_unit_test(peers_are_others_and_each_once),
+        cmocka_unit_test(all_send_and_all_is_compared),
+        cmocka_unit_test(laps_compare_all),
+        cmocka_unit_test(slowed_ports_lower_the_ceiling),
         cmocka_unit_test(every_call_is_paid_for),
     };
 
