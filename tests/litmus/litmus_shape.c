@@ -79,7 +79,7 @@ static void litmus_unkind(const struct litmus_case *c, struct litmus_draw *d, st
     else if (c->placement)
         placement = c->placement - 1;
     litmus_fabric(s, ",unkind=relaxed+atomics+slowctl+rdstall%s", placements[placement]);
-    if (c->mode != LITMUS_DRAIN || c->kind != LITMUS_JUDGED)
+    if (c->mode != LITMUS_DRAIN || c->kind == LITMUS_ACKVIS)
         litmus_fabric(s, "+ackvis");
     says = (says || placement == 2) && placement != 0 && c->kind != LITMUS_SILENT;
     litmus_setting(s, "placement=%s", says ? "unordered" : "auto");
