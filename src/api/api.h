@@ -419,6 +419,10 @@ void api_flush_want_all(struct api_peer *peer);
 /** Posts the flushes that are wanted, one a lane at a time. How many. */
 unsigned api_flush_drive(struct api_peer *peer);
 
+/** Posts a flush that nobody waits for, to find out whether the lane still works. False where one is in flight or has no
+ *  room. Rings. */
+bool api_flush_probe(struct api_peer *peer, unsigned lane);
+
 /** A flush came back: its lane's round trip is known anew, which paces bulk. */
 void api_flush_back(struct api_peer *peer, unsigned lane);
 

@@ -39,24 +39,38 @@ void api_flush_want_all(struct api_peer *peer)
     }
 }
 
+/* Posts one on a lane that has none in flight. False where there is no room. */
+static bool api_flush_post(struct api_peer *peer, unsigned k)
+{
+    struct rail_request request = {
+        .kind = RAIL_KIND_FLUSH, .klass = RAIL_CLASS_WORD, .epoch = peer->epoch, .len = 8};
+    if (!rail_lane_room(peer->lane[k], request.klass, request.kind, request.len))
+        return false;
+    rail_lane_queue(peer->lane[k], &request);
+    peer->flush_ns[k] = clock_now(&peer->channel->braid->clock);
+    peer->flushing |= (uint16_t)(1u << k);
+    peer->channel->count.flushes++;
+    return true;
+}
+
+bool api_flush_probe(struct api_peer *peer, unsigned k)
+{
+    if ((peer->flushing >> k & 1) || !api_flush_post(peer, k))
+        return false;
+    rail_lane_ring(peer->lane[k]);
+    return true;
+}
+
 unsigned api_flush_drive(struct api_peer *peer)
 {
     unsigned moved = 0;
     for (uint32_t due = peer->flush_due & ~(peer->flushing | peer->dead); due; due &= due - 1) {
         unsigned k = (unsigned)__builtin_ctz(due);
-        struct rail_request request = {
-            .kind = RAIL_KIND_FLUSH, .klass = RAIL_CLASS_WORD, .epoch = peer->epoch, .len = 8};
         if (peer->counts.flushed[k] >= peer->flush_want[k]) {
             peer->flush_due &= (uint16_t) ~(1u << k);
             continue;
         }
-        if (!rail_lane_room(peer->lane[k], request.klass, request.kind, request.len))
-            continue;
-        rail_lane_queue(peer->lane[k], &request);
-        peer->flush_ns[k] = clock_now(&peer->channel->braid->clock);
-        peer->flushing |= (uint16_t)(1u << k);
-        peer->channel->count.flushes++;
-        moved++;
+        moved += api_flush_post(peer, k);
     }
     return moved;
 }

@@ -113,8 +113,10 @@ static bool api_message_repeat(struct api_peer *peer, struct api_message *m, uin
         return true;
     }
     m->lane = (uint8_t)k; /* without credit there: another one next time */
-    if (rail_lane_send_mail(peer->lane[k], &m->mail))
-        return false;
+    if (rail_lane_send_mail(peer->lane[k], &m->mail)) {
+        /* Credits that do not come back may be those of a lane whose other end is dead: that is found out by a READ. */
+        return api_flush_probe(peer, k);
+    }
     m->asked_ns = now;
     peer->channel->count.messages++;
     return true;
