@@ -47,6 +47,7 @@ struct api_op {
     bool gate;    /**< waits until all before it is visible */
     bool strict;  /**< strict key */
     bool lead;    /**< its tail is held back: the home lane should end last */
+    bool plain;   /**< a put that goes whole on any lane and waits for nothing: none of the above */
 };
 
 /** Bulk to or from one peer: what waits in software, and what plan knows of the lanes in this direction. */
@@ -314,19 +315,47 @@ int api_check_transfer(struct braid_channel *ch, int pe, const struct braid_remo
 int api_check_word(struct braid_channel *ch, int pe, const struct braid_remote *remote, unsigned bytes,
                    struct api_peer **out);
 
-/** Counts a use of the region by this channel, or its end (by: 1, -1). */
-void api_mem_use(struct braid_mem *mem, unsigned channel, int by);
+/** Counts a use of the region by this channel, or its end (by: 1, -1). One writer each; the last user's end must come before
+ *  the region's: release here, acquire in braid_mem_dereg(). */
+static inline void api_mem_use(struct braid_mem *mem, unsigned channel, int by)
+{
+    uint32_t users = __atomic_load_n(&mem->users[channel], __ATOMIC_RELAXED) + (uint32_t)by;
+    __atomic_store_n(&mem->users[channel], users, __ATOMIC_RELEASE);
+}
 
 /* ---- api_op.c ---------------------------------------------------------------------------------------------------- */
 
 /** Takes an op. NULL where all are in use. */
-struct api_op *api_op_take(struct api_peer *peer, struct braid_mem *mem, struct braid_done *done, uint32_t pieces);
+static inline struct api_op *api_op_take(struct api_peer *peer, struct braid_mem *mem, struct braid_done *done,
+                                         uint32_t pieces)
+{
+    struct braid_channel *ch = peer->channel;
+    struct api_op *op = pool_get(&ch->op_pool);
+    if (!op)
+        return NULL;
+    op->done = done;
+    op->mem = mem;
+    op->peer = peer;
+    op->parent = NULL;
+    op->old = NULL;
+    op->pieces = pieces;
+    op->error = 0;
+    ch->op_free--;
+    peer->ops++;
+    ch->ops++;
+    if (mem)
+        api_mem_use(mem, ch->index, 1);
+    return op;
+}
 
 /** Counts the end of an op, for whichever thread waits for it. */
 void api_op_count(struct braid_done *done, int error);
 
 /** A piece of an op ended with this error (0: well). Ends the op with its last piece. */
 void api_op_piece_end(struct api_op *op, int error);
+
+/** The same for many pieces of bulk to one peer that have ended well: records [from, to) of a lane's ring. */
+void api_op_pieces_end(struct api_peer *peer, const struct rail_record *ring, uint32_t mask, uint32_t from, uint32_t to);
 
 /* ---- api_bulk.c -------------------------------------------------------------------------------------------------- */
 
@@ -339,8 +368,8 @@ void api_bulk_accept(struct api_flow *flow, struct api_op *op, const struct api_
 /** Hands to lanes what they take. How many pieces. */
 unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow);
 
-/** A piece of so many bytes ended on a lane. */
-void api_bulk_acked(struct api_flow *flow, unsigned lane, uint32_t len);
+/** Pieces of so many bytes ended on a lane. */
+void api_bulk_acked(struct api_flow *flow, unsigned lane, uint64_t bytes);
 
 /** Opens windows and brings the estimates of lanes up to date with what was acknowledged. */
 void api_bulk_learn(struct api_peer *peer, struct api_flow *flow);

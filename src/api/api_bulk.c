@@ -23,6 +23,7 @@ void api_bulk_accept(struct api_flow *flow, struct api_op *op, const struct api_
     op->remote_addr = t->remote_addr;
     op->left = t->len;
     op->epoch = t->peer->epoch;
+    op->plain = false;
     *flow->link = op;
     flow->link = &op->next;
     flow->waiting++;
@@ -192,6 +193,60 @@ static int api_bulk_open(struct api_peer *peer, struct api_op *op)
     return -ENOTCONN;
 }
 
+/* A plain put in one piece. */
+static inline void api_bulk_post_plain(struct api_peer *peer, struct rail_lane *lane, unsigned k, const struct api_op *op)
+{
+    struct rail_request request = {
+        .epoch = op->epoch,
+        .len = (uint32_t)op->left,
+        .cookie = (uintptr_t)op,
+        .local_addr = op->local_addr,
+        .remote_addr = op->remote_addr,
+        .lkey = op->mem->lkey[peer->local_rail[k]],
+        .rkey = rail_wire_view_rkey(op->key->bytes, peer->remote_rail[k], false),
+    };
+    rail_lane_write(lane, &request);
+    plan_lane_posted(&peer->put.lane[k], peer->channel->now_ns, op->left);
+    plan_overlap_posted(&peer->overlap, op->ticket, k, ++peer->counts.posted[k], true);
+}
+
+/* How many puts may be handed on before a word op that waits in the FIFO has to be told. */
+static uint64_t api_bulk_until_word(const struct api_peer *peer)
+{
+    if (peer->fifo_marked == peer->fifo_head)
+        return UINT64_MAX;
+    return peer->fifo[peer->fifo_marked & peer->channel->fifo_mask].puts - peer->put.handed;
+}
+
+/* The hot path: hands on plain puts from the head of the queue, until another comes or there is no room. 0, or -EAGAIN
+ * where all windows are closed. */
+static int api_bulk_plain(struct api_peer *peer, unsigned *moved)
+{
+    struct api_flow *flow = &peer->put;
+    struct api_op *op = flow->head;
+    uint64_t most = api_bulk_until_word(peer), bytes = 0, n = 0;
+    int k = 0;
+    for (; op && op->plain && n < most; n++) {
+        k = plan_stripe_lane(flow->lane, peer->lane_count, peer->channel->now_ns, op->left);
+        if (k < 0 || !rail_lane_room(peer->lane[k], RAIL_CLASS_BULK, RAIL_KIND_WRITE, (uint32_t)op->left))
+            break;
+        api_bulk_post_plain(peer, peer->lane[k], (unsigned)k, op);
+        bytes += op->left;
+        op = op->next;
+    }
+    flow->head = op;
+    if (!op)
+        flow->link = &flow->head;
+    flow->waiting -= (uint32_t)n;
+    flow->handed += n;
+    flow->bytes -= bytes;
+    peer->channel->count.pieces += n;
+    *moved += (unsigned)n;
+    if (n == most)
+        api_order_mark_all(peer);
+    return k == -EAGAIN ? k : 0;
+}
+
 unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
 {
     unsigned moved = 0;
@@ -199,8 +254,10 @@ unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
     api_bulk_slots(peer, flow);
     while (flow->head) {
         struct api_op *op = flow->head;
-        int rc = 0;
-        if (op->gate && (rc = api_bulk_open(peer, op)) == -EAGAIN)
+        int rc = op->plain ? api_bulk_plain(peer, &moved) : 0;
+        if (flow->head != op)
+            continue;
+        if (!rc && op->gate && (rc = api_bulk_open(peer, op)) == -EAGAIN)
             return moved;
         if (!rc)
             rc = op->cut && op->lane == PLAN_MAX_LANES ? api_bulk_cut(peer, flow) : api_bulk_whole(peer, flow);
@@ -249,9 +306,9 @@ void api_bulk_start(struct api_peer *peer, unsigned k, uint64_t line_bits, uint6
     }
 }
 
-void api_bulk_acked(struct api_flow *flow, unsigned k, uint32_t len)
+void api_bulk_acked(struct api_flow *flow, unsigned k, uint64_t bytes)
 {
-    flow->acked[k] += len;
+    flow->acked[k] += bytes;
     flow->acked_lanes |= 1u << k;
 }
 

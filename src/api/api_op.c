@@ -5,34 +5,6 @@
  */
 #include "api.h"
 
-/* One writer each. The last user's end must come before the region's: release here, acquire in braid_mem_dereg(). */
-void api_mem_use(struct braid_mem *mem, unsigned channel, int by)
-{
-    uint32_t users = __atomic_load_n(&mem->users[channel], __ATOMIC_RELAXED) + (uint32_t)by;
-    __atomic_store_n(&mem->users[channel], users, __ATOMIC_RELEASE);
-}
-
-struct api_op *api_op_take(struct api_peer *peer, struct braid_mem *mem, struct braid_done *done, uint32_t pieces)
-{
-    struct braid_channel *ch = peer->channel;
-    struct api_op *op = pool_get(&ch->op_pool);
-    if (!op)
-        return NULL;
-    op->done = done;
-    op->mem = mem;
-    op->peer = peer;
-    op->parent = NULL;
-    op->old = NULL;
-    op->pieces = pieces;
-    op->error = 0;
-    ch->op_free--;
-    peer->ops++;
-    ch->ops++;
-    if (mem)
-        api_mem_use(mem, ch->index, 1);
-    return op;
-}
-
 /* The caller may be another thread than the one that waits: what the op wrote comes before its count. */
 void api_op_count(struct braid_done *done, int error)
 {
@@ -68,4 +40,27 @@ void api_op_piece_end(struct api_op *op, int error)
         pool_put(&ch->op_pool, op);
         op = parent; /* it ends a piece of the op that it is a part of */
     }
+}
+
+/* What is counted per channel and peer is counted once for all of them. */
+void api_op_pieces_end(struct api_peer *peer, const struct rail_record *ring, uint32_t mask, uint32_t from, uint32_t to)
+{
+    struct braid_channel *ch = peer->channel;
+    unsigned index = ch->index;
+    uint64_t ended = 0;
+    for (; from != to; from++) {
+        struct api_op *op = (struct api_op *)(uintptr_t)ring[from & mask].cookie;
+        if (op->error || op->parent || op->pieces != 1) {
+            api_op_piece_end(op, 0);
+            continue;
+        }
+        api_mem_use(op->mem, index, -1);
+        if (op->done)
+            api_op_count(op->done, 0);
+        pool_put(&ch->op_pool, op);
+        ended++;
+    }
+    peer->ops -= ended;
+    ch->ops -= ended;
+    ch->op_free += ended;
 }

@@ -117,14 +117,15 @@ static void api_counts_move(struct api_peer *peer, unsigned k, enum rail_kind ki
     }
 }
 
-/* A request that is no bulk, or that failed. */
-static void api_word_done(struct braid_channel *ch, const struct rail_event *event)
+/* A request that is no write of bulk, or that failed. */
+static void api_request_done(struct braid_channel *ch, const struct rail_event *event)
 {
     struct rail_lane *lane = event->lane;
     struct api_peer *peer = lane->owner;
     const struct rail_record *record = event->record;
     unsigned k = lane->index;
     struct api_op *op = (struct api_op *)(uintptr_t)record->cookie;
+    ch->count.retired++;
     if (event->error) {
         api_stat_add(&ch->stats[peer->local_rail[k]].errors, 1);
         api_lane_dead(lane, event->error, event->status, event->vendor_error);
@@ -147,28 +148,21 @@ static void api_word_done(struct braid_channel *ch, const struct rail_event *eve
     api_wake(peer);
 }
 
-/* What most events are, by the short way: a piece of a put has been acknowledged. */
-static inline bool api_piece_done(struct braid_channel *ch, const struct rail_event *event)
+/* What most of what ends is: pieces of puts that have been acknowledged. */
+static void api_bulk_done(struct braid_channel *ch, const struct rail_bulk *bulk)
 {
-    struct rail_lane *lane = event->lane;
+    struct rail_lane *lane = bulk->lane;
     struct api_peer *peer = lane->owner;
-    const struct rail_record *record = event->record;
     unsigned k = lane->index;
-    if (event->error || record->klass != RAIL_CLASS_BULK || record->kind != RAIL_KIND_WRITE || peer->dead)
-        return false;
-    api_stat_add(&ch->stats[peer->local_rail[k]].put_bytes, record->len);
-    peer->counts.acked[k]++;
-    api_bulk_acked(&peer->put, k, record->len);
-    api_op_piece_end((struct api_op *)(uintptr_t)record->cookie, 0);
+    if (k == API_NO_LANE)
+        return;
+    ch->count.retired += bulk->to - bulk->from;
+    api_stat_add(&ch->stats[peer->local_rail[k]].put_bytes, bulk->bytes);
+    if (!(peer->dead >> k & 1))
+        peer->counts.acked[k] += bulk->to - bulk->from;
+    api_bulk_acked(&peer->put, k, bulk->bytes);
+    api_op_pieces_end(peer, lane->ring, lane->mask, bulk->from, bulk->to);
     api_wake(peer);
-    return true;
-}
-
-static void api_request_done(struct braid_channel *ch, const struct rail_event *event)
-{
-    ch->count.retired++;
-    if (!api_piece_done(ch, event))
-        api_word_done(ch, event);
 }
 
 static void api_mail_arrived(struct braid_channel *ch, const struct rail_event *event)
@@ -197,8 +191,14 @@ static unsigned api_poll_queue(struct braid_channel *ch, unsigned rail)
     struct rail_queue *queue = &ch->queue[rail];
     unsigned events = 0, taken = rail_poll(queue);
     struct rail_event event;
+    struct rail_bulk bulk;
     ch->count.polls++;
-    for (; rail_next(queue, &event); events++) {
+    for (;;) {
+        for (; rail_next_bulk(queue, &bulk); events += bulk.to - bulk.from)
+            api_bulk_done(ch, &bulk);
+        if (!rail_next(queue, &event))
+            break;
+        events++;
         if (event.lane->index == API_NO_LANE)
             continue;
         switch (event.kind) {

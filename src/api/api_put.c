@@ -110,52 +110,11 @@ int api_put_part_possible(const struct api_transfer *t)
     return api_put_possible(t, &plan);
 }
 
-/* Puts it into the queue; where the lanes are not full it goes on at once, else with the pass that finds one drained. */
-static void api_put_go(const struct api_transfer *t, struct api_op *op)
-{
-    struct api_peer *peer = t->peer;
-    api_bulk_accept(&peer->put, op, t);
-    if (!peer->put.held)
-        api_drive(peer, false);
-}
-
-/* The hot path of medium puts: whole, on any lane. False: not one of those; it must go the long way. */
-static bool api_put_plain(const struct api_transfer *t)
-{
-    struct api_peer *peer = t->peer;
-    const struct options *o = &peer->channel->braid->options;
-    uint64_t scratch[PLAN_COUNTS];
-    unsigned lane;
-    return !peer->dead && t->len <= peer->max_msg && plan_put_plain(t->len, o->stripe_min, peer->fenced | o->tail) &&
-           plan_overlap_check(&peer->overlap, api_order_visible(peer, scratch), peer->overlap.head, t->remote_addr,
-                              t->len, &lane) == PLAN_OVERLAP_NONE;
-}
-
-static int api_put_plain_submit(const struct api_transfer *t, struct braid_done *done)
-{
-    struct api_peer *peer = t->peer;
-    struct braid_channel *ch = peer->channel;
-    if (!api_bulk_room(peer, &peer->put, 1) || !api_order_ranges(peer, 1))
-        return -EAGAIN;
-    struct api_op *op = api_op_take(peer, t->mem, done, 1);
-    if (!op)
-        return -EAGAIN;
-    op->lane = PLAN_MAX_LANES;
-    op->cut = op->gate = op->strict = op->lead = false;
-    op->words = peer->words_accepted;
-    op->ticket = plan_overlap_add(&peer->overlap, t->remote_addr, t->len);
-    ch->count.puts++;
-    api_put_go(t, op);
-    return 0;
-}
-
 int api_put_submit(const struct api_transfer *t, struct braid_done *done)
 {
     struct api_peer *peer = t->peer;
     struct plan_put plan;
     struct api_word word;
-    if (api_put_plain(t))
-        return api_put_plain_submit(t, done);
     api_put_plan(t, false, &plan);
     if (plan.klass == PLAN_CLASS_WORD) {
         api_put_word(t, 0, NULL, &word);
@@ -190,10 +149,71 @@ void api_put_part(const struct api_transfer *t, struct api_op *parent)
     api_put_accept(t, &plan, op);
 }
 
+/* Whether the key is the peer's and covers these bytes and every lane. */
+static inline bool api_put_quick_key(const struct api_peer *peer, const struct braid_remote *dst, uint64_t len)
+{
+    struct rail_wire_view view;
+    return dst->key && !rail_wire_view_key(dst->key->bytes, &view) && view.cookie == peer->cookie &&
+           (view.owner == (uint32_t)peer->pe || view.owner == RAIL_WIRE_NO_PE) && view.rails >= peer->rails_needed &&
+           range_inside(dst->addr, len, view.addr, view.len);
+}
+
+static inline bool api_put_quick_local(const struct braid_channel *ch, const struct braid_local *src, uint64_t len)
+{
+    return src->mem && src->mem->braid == ch->braid &&
+           range_inside((uintptr_t)src->addr, len, src->mem->addr, src->mem->len);
+}
+
+/*
+ * The hot path, what nearly every put of medium size is: nothing about it is wrong, it is whole, goes on any lane and waits
+ * for nothing. False, with nothing changed, where that is not so or not plain to see: then it goes the long way, which
+ * checks again, decides and says what is wrong.
+ */
+static inline bool api_put_quick(struct braid_channel *ch, int pe, const struct braid_remote *dst,
+                                 const struct braid_local *src, uint64_t len, struct braid_done *done)
+{
+    const struct options *o = &ch->braid->options;
+    uint64_t ticket;
+    if ((unsigned)pe >= (unsigned)ch->braid->n_pes)
+        return false;
+    struct api_peer *peer = &ch->peers[pe];
+    struct api_flow *flow = &peer->put;
+    if (!plan_put_plain(len, o->stripe_min, peer->fenced | o->tail) || len > peer->max_msg || peer->dead ||
+        flow->waiting >= o->bulk_depth || !ch->op_free || !api_put_quick_key(peer, dst, len) ||
+        !api_put_quick_local(ch, src, len) || !plan_overlap_append(&peer->overlap, dst->addr, len, &ticket))
+        return false;
+    /* The public handle is const because an op changes nothing about it; that it is in use is counted inside. */
+    struct braid_mem *mem = (struct braid_mem *)(uintptr_t)src->mem;
+    struct api_op *op = api_op_take(peer, mem, done, 1);
+    op->next = NULL;
+    op->key = dst->key;
+    op->local_addr = mem->remote_addr + ((uintptr_t)src->addr - mem->addr);
+    op->remote_addr = dst->addr;
+    op->left = len;
+    op->words = peer->words_accepted;
+    op->ticket = ticket;
+    op->epoch = peer->epoch;
+    op->lane = PLAN_MAX_LANES;
+    op->cut = op->gate = op->strict = op->lead = false;
+    op->plain = true;
+    *flow->link = op;
+    flow->link = &op->next;
+    flow->waiting++;
+    flow->accepted++;
+    flow->bytes += len;
+    ch->count.puts++;
+    /* Where the lanes are full, it waits for a pass that finds one drained. */
+    if (!flow->held)
+        api_drive(peer, false);
+    return true;
+}
+
 int api_put(struct braid_channel *ch, int pe, const struct braid_remote *dst, const struct braid_local *src, size_t len,
             struct braid_done *done)
 {
     struct api_transfer t;
+    if (api_put_quick(ch, pe, dst, src, len, done))
+        return 0;
     int rc = api_check_transfer(ch, pe, dst, src, len, &t);
     if (rc)
         return rc;

@@ -407,6 +407,10 @@ enum plan_overlap_answer plan_overlap_check(const struct plan_overlap *table, co
 /** An op on [addr, addr + len), len >= 1, was accepted, nothing of it posted. Its ticket; PLAN_OVERLAP_LOST: no place. */
 uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t len);
 
+/** plan_overlap_check() and plan_overlap_add() in one, by the short way: where the op goes on at the end of the run that grew
+ *  last and lies outside of all others, true and its ticket. False: ask them. */
+bool plan_overlap_append(struct plan_overlap *table, uint64_t addr, uint64_t len, uint64_t *ticket);
+
 /** A piece of an op went out as the count-th write of `lane` (or of PLAN_MESSAGE); `last`: its last one. */
 void plan_overlap_posted(struct plan_overlap *table, uint64_t ticket, unsigned lane, uint64_t count, bool last);
 

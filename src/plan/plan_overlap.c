@@ -251,6 +251,33 @@ uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t le
     return ticket;
 }
 
+bool plan_overlap_append(struct plan_overlap *table, uint64_t addr, uint64_t len, uint64_t *ticket)
+{
+    uint64_t last = addr + (len - 1), head = table->head;
+    unsigned recent = table->recent;
+    struct plan_overlap_run *run = &table->run[recent];
+    /* Hashed entries lie beside the runs, and what is lost may lie anywhere. */
+    if (table->levels || table->lost || head - table->tail == PLAN_OVERLAP_ENTRIES || !(table->runs >> recent & 1) ||
+        last < addr || !plan_overlap_extends(run, addr, last))
+        return false;
+    for (uint32_t left = table->runs & ~(UINT32_C(1) << recent); left; left &= left - 1) {
+        const struct plan_overlap_run *other = &table->run[__builtin_ctz(left)];
+        if (other->first <= last && addr <= other->last)
+            return false;
+    }
+    struct plan_overlap_entry *e = &table->entry[plan_overlap_slot(head)];
+    e->first = addr;
+    e->last = last;
+    e->lanes = 0;
+    e->posted = false;
+    e->run = (uint8_t)recent;
+    run->last = last;
+    run->entries++;
+    table->head = head + 1;
+    *ticket = head;
+    return true;
+}
+
 void plan_overlap_posted(struct plan_overlap *table, uint64_t ticket, unsigned lane, uint64_t count, bool last)
 {
     if (ticket == PLAN_OVERLAP_LOST) {

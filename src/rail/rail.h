@@ -130,6 +130,8 @@ struct rail_lane {
     uint32_t next_psn;   /**< then mtu, as in a record */
     uint32_t mtu;
     uint32_t list_max;  /**< RAIL_LIST_MAX; 0 on a stopped lane */
+    uint32_t silent;    /**< bytes of the last `run` records, which are built and unsignalled */
+    uint32_t run;
     uint32_t limit[3];  /**< by enum rail_class: slots that requests of that class may see in use, their own too */
     uint32_t reads;     /**< gets, flushes and atomics outstanding: they share max_rd_atomic */
     uint32_t rd_atomic; /**< of them that the QP has in flight; more would hold up all that is behind them */
@@ -217,6 +219,59 @@ bool rail_lane_room(const struct rail_lane *lane, enum rail_class klass, enum ra
  */
 void rail_lane_queue(struct rail_lane *lane, const struct rail_request *request);
 
+/** Fewer bytes than this of a list end without a completion of their own: the books wait no longer for them than that. */
+#define RAIL_SILENT_BYTES 32768u
+
+/** A list is full, or the lane is no more: for rail_lane_write() alone. */
+void rail_list_full(struct rail_lane *lane);
+
+/** PSNs of a request: rail_psn_count(), for a length that is not 0. */
+static inline uint32_t rail_psns(uint32_t len, uint32_t mtu)
+{
+    /* An MTU is a power of two; a division here would be felt. */
+    return ((len - 1) >> __builtin_ctz(mtu)) + 1;
+}
+
+/** Enters a record on the books, whose request is built: it has this many PSNs; WRITEs may stay without completion. */
+static inline void rail_enter(struct rail_lane *lane, struct rail_record *record, struct verbs_send *send, uint32_t psns)
+{
+    record->first_psn = lane->next_psn;
+    record->mtu = lane->mtu;
+    record->run = (uint8_t)lane->run;
+    lane->silent += record->len;
+    bool silent = record->kind == RAIL_KIND_WRITE && lane->silent < RAIL_SILENT_BYTES;
+    record->unsignalled = silent;
+    send->signal = silent ? VERBS_UNSIGNALLED : VERBS_SIGNALLED;
+    lane->run = silent ? lane->run + 1 : 0;
+    lane->silent = silent ? lane->silent : 0;
+    lane->next_psn = (lane->next_psn + psns) & RAIL_PSN_MASK;
+    lane->head++;
+    if (lane->head - lane->posted >= lane->list_max)
+        rail_list_full(lane);
+}
+
+/** rail_lane_queue() for what most requests are: a WRITE of len > 0 bytes of bulk, not immediate. Inline, so that the fields go
+ *  from the caller's registers into the record and the list. */
+static inline void rail_lane_write(struct rail_lane *lane, const struct rail_request *r)
+{
+    struct rail_record *record = &lane->ring[lane->head & lane->mask];
+    struct verbs_send *send = &lane->list[(lane->head - lane->posted) % RAIL_LIST_MAX];
+    record->cookie = r->cookie;
+    record->local_addr = send->local_addr = r->local_addr;
+    record->len = send->len = r->len;
+    record->lkey = send->lkey = r->lkey;
+    record->remote_addr = send->remote_addr = r->remote_addr;
+    record->rkey = send->rkey = r->rkey;
+    record->epoch = r->epoch;
+    record->kind = RAIL_KIND_WRITE;
+    record->klass = RAIL_CLASS_BULK;
+    record->immediate = false;
+    send->id = lane->id | lane->head;
+    send->op = VERBS_OP_WRITE;
+    lane->backlog += r->len;
+    rail_enter(lane, record, send, rail_psns(r->len, lane->mtu));
+}
+
 /**
  * Posts what is built, as one list; nothing where nothing is. A refusal (logged) stops the lane: what was posted of the list
  * ends as on any stopped lane, and what was refused comes back from rail_next() behind it as RAIL_EVENT_DONE with the
@@ -266,5 +321,19 @@ unsigned rail_poll(struct rail_queue *queue);
  * record and mail are valid until the next rail_next() on the queue, also while the caller queues and rings.
  */
 bool rail_next(struct rail_queue *queue, struct rail_event *out);
+
+/** Bulk WRITEs of a lane that have ended well: records [from, to), free-running numbers, and their bytes. */
+struct rail_bulk {
+    struct rail_lane *lane;
+    uint32_t from, to;
+    uint64_t bytes;
+};
+
+/**
+ * What most of what is taken is, many at a time: the bulk WRITEs that have ended well and come next. False where none
+ * comes next: then rail_next() tells what does. The records, lane->ring[number & lane->mask], are valid until the next
+ * rail_next() or rail_next_bulk() on the queue, or until the caller queues.
+ */
+bool rail_next_bulk(struct rail_queue *queue, struct rail_bulk *out);
 
 #endif

@@ -8,9 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Writes end without a completion of their own until so many bytes would: then the books wait no longer than that. */
-#define RAIL_SILENT_BYTES 32768u
-
 /* Of max_rd_atomic, what gets leave: a flush and an atomic never wait for a get. */
 #define RAIL_RD_ATOMIC_KEPT 2u
 
@@ -27,13 +24,10 @@ _Static_assert(sizeof(struct rail_record) == 64 && RAIL_SAME_BYTES == 44, "one c
      offsetof(struct rail_request, field) - offsetof(struct rail_request, local_addr))
 _Static_assert(RAIL_SAME_SEND(len) && RAIL_SAME_SEND(lkey) && RAIL_SAME_SEND(remote_addr) && RAIL_SAME_SEND(rkey),
                "copied as a block");
-_Static_assert(offsetof(struct rail_record, mtu) == offsetof(struct rail_record, first_psn) + 4, "copied as a block");
-_Static_assert(offsetof(struct rail_lane, mtu) == offsetof(struct rail_lane, next_psn) + 4, "copied as a block");
 
 uint32_t rail_psn_count(uint32_t len, uint32_t mtu)
 {
-    /* An MTU is a power of two; a division here would be felt. */
-    return ((len - (len != 0)) >> __builtin_ctz(mtu)) + 1;
+    return rail_psns(max_u32(len, 1), mtu);
 }
 
 /* Where max_rd_atomic is so small that nothing can be kept, gets still go, one at a time. */
@@ -93,82 +87,31 @@ static void rail_build_other(struct rail_lane *lane, const struct rail_request *
     *(r->kind == RAIL_KIND_READ ? &lane->get_bytes : &lane->backlog) += record->len;
 }
 
-/* Fills the record of the next number, and its request in the list, as if it were a plain WRITE. */
-static inline struct rail_record *rail_build(struct rail_lane *lane, const struct rail_request *request,
-                                             struct verbs_send *send)
-{
-    struct rail_record *record = &lane->ring[lane->head & lane->mask];
-    memcpy(record, request, RAIL_SAME_BYTES);
-    memcpy(&record->first_psn, &lane->next_psn, 8);
-    record->unsignalled = false;
-    record->run = 0;
-    send->id = lane->id | lane->head;
-    memcpy(&send->local_addr, &request->local_addr, 32);
-    send->op = VERBS_OP_WRITE;
-    send->signal = VERBS_SIGNALLED;
-    return record;
-}
-
-/* A list is full, or the lane is no more: then a request goes on the books as refused, so that its end comes as every
- * other's. */
-RAIL_APART static void rail_list_full(struct rail_lane *lane)
+void rail_list_full(struct rail_lane *lane)
 {
     if (lane->state == RAIL_LANE_UP) {
         rail_lane_ring(lane);
         return;
     }
+    /* On a lane that is no more it goes on the books as refused, so that its end comes as every other's. */
     lane->queue->refused++;
     lane->queue->given_up = min_u32(lane->queue->given_up, lane->place);
 }
 
-/* Takes the record of the next number on the books. */
-static inline void rail_enter(struct rail_lane *lane, uint32_t len)
-{
-    /* The short way round rail_psn_count()'s arithmetic is what most requests go. */
-    uint32_t psns = len <= lane->mtu ? 1 : rail_psn_count(len, lane->mtu);
-    lane->next_psn = (lane->next_psn + psns) & RAIL_PSN_MASK;
-    lane->head++;
-    if (lane->head - lane->posted >= lane->list_max)
-        rail_list_full(lane);
-}
-
-RAIL_APART static void rail_queue_other(struct rail_lane *lane, const struct rail_request *request)
-{
-    struct verbs_send *send = &lane->list[(lane->head - lane->posted) % RAIL_LIST_MAX];
-    struct rail_record *record = rail_build(lane, request, send);
-    rail_build_other(lane, request, record, send);
-    rail_enter(lane, record->len);
-}
-
-/* Both ways are short, since neither carries the registers of a call. */
+/* Fills the record of the next number, and its request in the list, as if it were a plain WRITE; then what differs. */
 void rail_lane_queue(struct rail_lane *lane, const struct rail_request *request)
 {
-    if (request->kind != RAIL_KIND_WRITE || request->immediate) {
-        rail_queue_other(lane, request);
-        return;
-    }
-    rail_build(lane, request, &lane->list[(lane->head - lane->posted) % RAIL_LIST_MAX]);
-    lane->backlog += request->len;
-    rail_enter(lane, request->len);
-}
-
-/* Of a list, WRITEs need no completions of their own but the last and once in RAIL_SILENT_BYTES. */
-RAIL_APART static void rail_silence(struct rail_lane *lane, uint32_t count)
-{
-    uint32_t silent = 0;
-    uint8_t run = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        struct rail_record *record = &lane->ring[(lane->posted + i) & lane->mask];
-        silent += record->len;
-        record->run = run;
-        if (record->kind == RAIL_KIND_WRITE && silent < RAIL_SILENT_BYTES && i + 1 < count) {
-            record->unsignalled = true;
-            lane->list[i].signal = VERBS_UNSIGNALLED;
-            run++;
-        } else {
-            silent = run = 0;
-        }
-    }
+    struct rail_record *record = &lane->ring[lane->head & lane->mask];
+    struct verbs_send *send = &lane->list[(lane->head - lane->posted) % RAIL_LIST_MAX];
+    memcpy(record, request, RAIL_SAME_BYTES);
+    send->id = lane->id | lane->head;
+    memcpy(&send->local_addr, &request->local_addr, 32);
+    send->op = VERBS_OP_WRITE;
+    if (request->kind != RAIL_KIND_WRITE || request->immediate)
+        rail_build_other(lane, request, record, send);
+    else
+        lane->backlog += request->len;
+    rail_enter(lane, record, send, rail_psn_count(record->len, lane->mtu));
 }
 
 /*
@@ -216,8 +159,11 @@ void rail_lane_ring(struct rail_lane *lane)
     unsigned count = lane->head - lane->posted, taken = 0;
     if (count == 0 || lane->state != RAIL_LANE_UP)
         return;
-    if (count > 1)
-        rail_silence(lane, count);
+    if (lane->run > 0) { /* the last of a list tells of all */
+        lane->list[count - 1].signal = VERBS_SIGNALLED;
+        lane->ring[(lane->head - 1) & lane->mask].unsignalled = false;
+    }
+    lane->silent = lane->run = 0;
     int rc = verbs_post_list(lane->qp, lane->list, count, &taken);
     if (rc)
         rail_refused(lane, taken, rc);

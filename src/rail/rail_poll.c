@@ -27,24 +27,17 @@ static void rail_distrust(struct rail_queue *queue, const struct verbs_completio
     queue->next = queue->count;
 }
 
-/* Takes the oldest record, a WRITE, off a lane's books, as an event: true. */
-static inline bool rail_retire_write(struct rail_lane *lane, int error, struct rail_event *out)
+/* Takes the oldest record off a lane's books, as an event. False where nobody needs an event: a message was sent. */
+static bool rail_retire(struct rail_lane *lane, int error, struct rail_event *out)
 {
-    const struct rail_record *record = &lane->ring[lane->tail & lane->mask];
+    uint32_t slot = lane->tail & lane->mask;
+    const struct rail_record *record = &lane->ring[slot];
     lane->tail++;
     lane->backlog -= record->len;
     out->kind = RAIL_EVENT_DONE;
     out->error = error;
     out->lane = lane;
     out->record = record;
-    return true;
-}
-
-/* The same for any record. False where nobody needs an event: a message was sent. */
-static inline bool rail_retire(struct rail_lane *lane, int error, struct rail_event *out)
-{
-    uint32_t slot = lane->tail & lane->mask;
-    rail_retire_write(lane, error, out);
     switch (out->record->kind) {
     case RAIL_KIND_WRITE:
         return true;
@@ -202,7 +195,7 @@ unsigned rail_poll(struct rail_queue *queue)
 }
 
 /* What of rail_next() is not the good end of a request. True where out holds an event; `again` where there may be one. */
-RAIL_APART static bool rail_next_other(struct rail_queue *queue, struct rail_event *out, bool *again)
+static bool rail_next_other(struct rail_queue *queue, struct rail_event *out, bool *again)
 {
     *again = true;
     if (queue->failing)
@@ -215,34 +208,49 @@ RAIL_APART static bool rail_next_other(struct rail_queue *queue, struct rail_eve
     return queue->refused > 0 && rail_hand_back(queue, out);
 }
 
-/* The next lane of which a record has ended well; NULL where what comes next is something else. */
+/* The lane of which the next records have ended well, up to queue->ending_to; NULL where what comes next is something
+ * else. */
 static inline struct rail_lane *rail_next_good(struct rail_queue *queue)
 {
-    struct rail_lane *lane = queue->ending;
-    if (lane) {
-        if (lane->tail == queue->ending_to)
-            queue->ending = NULL;
-        return lane;
-    }
-    if (queue->next == queue->count || queue->failing)
-        return NULL;
+    if (queue->ending || queue->next == queue->count || queue->failing)
+        return queue->ending;
     const struct verbs_completion *c = &queue->completion[queue->next];
     uint32_t place = (uint32_t)(c->id >> RAIL_ID_PLACE);
     if (place >= queue->lane_count || c->error)
         return NULL;
-    lane = queue->lanes[place];
+    struct rail_lane *lane = queue->lanes[place];
     if (!rail_fits(lane, c))
         return NULL;
     queue->next++;
-    if ((uint32_t)c->id != lane->tail) {
-        queue->ending = lane;
-        queue->ending_to = (uint32_t)c->id;
-    }
+    queue->ending = lane;
+    queue->ending_to = (uint32_t)c->id;
     return lane;
 }
 
-/* rail_next() by all ways. */
-RAIL_APART static bool rail_next_slow(struct rail_queue *queue, struct rail_event *out)
+bool rail_next_bulk(struct rail_queue *queue, struct rail_bulk *out)
+{
+    struct rail_lane *lane = rail_next_good(queue);
+    if (!lane)
+        return false;
+    uint32_t from = lane->tail, to = from, end = queue->ending_to + 1;
+    uint64_t bytes = 0;
+    for (; to != end; to++) {
+        const struct rail_record *record = &lane->ring[to & lane->mask];
+        if (record->kind != RAIL_KIND_WRITE || record->klass != RAIL_CLASS_BULK)
+            break;
+        bytes += record->len;
+    }
+    if (to == from)
+        return false;
+    if (to == end)
+        queue->ending = NULL;
+    lane->tail = to;
+    lane->backlog -= bytes;
+    *out = (struct rail_bulk){.lane = lane, .from = from, .to = to, .bytes = bytes};
+    return true;
+}
+
+bool rail_next(struct rail_queue *queue, struct rail_event *out)
 {
     for (;;) {
         struct rail_lane *lane = rail_next_good(queue);
@@ -250,64 +258,12 @@ RAIL_APART static bool rail_next_slow(struct rail_queue *queue, struct rail_even
             bool again, event = rail_next_other(queue, out, &again);
             if (event || !again)
                 return event;
-        } else if (rail_retire(lane, 0, out)) {
-            return true;
-        } else {
-            rail_lane_pump_mail(lane);
+            continue;
         }
+        if (lane->tail == queue->ending_to)
+            queue->ending = NULL;
+        if (rail_retire(lane, 0, out))
+            return true;
+        rail_lane_pump_mail(lane);
     }
-}
-
-/* The same where a record that is no WRITE has ended well. */
-RAIL_APART static bool rail_next_kind(struct rail_queue *queue, struct rail_lane *lane, struct rail_event *out)
-{
-    if (rail_retire(lane, 0, out))
-        return true;
-    rail_lane_pump_mail(lane);
-    return rail_next_slow(queue, out);
-}
-
-/* rail_next_good() without what is rare: NULL for that. */
-static inline struct rail_lane *rail_next_quick(struct rail_queue *queue)
-{
-    const struct verbs_completion *c = &queue->completion[queue->next];
-    uint32_t place = (uint32_t)(c->id >> RAIL_ID_PLACE), number = (uint32_t)c->id;
-    if (queue->failing || c->error || place >= queue->lane_count)
-        return NULL;
-    struct rail_lane *lane = queue->lanes[place];
-    if (number == lane->tail) {
-        if (number == lane->posted || lane->ring[number & lane->mask].unsignalled)
-            return NULL;
-    } else {
-        if (!rail_fits(lane, c))
-            return NULL;
-        queue->ending = lane;
-        queue->ending_to = number;
-    }
-    queue->next++;
-    return lane;
-}
-
-/* Nothing taken is left to be looked at. */
-RAIL_APART static bool rail_next_idle(struct rail_queue *queue, struct rail_event *out)
-{
-    return (queue->failing || queue->broken || queue->refused) && rail_next_slow(queue, out);
-}
-
-/* The short way calls nothing; what it leaves goes through rail_next_slow(). */
-bool rail_next(struct rail_queue *queue, struct rail_event *out)
-{
-    struct rail_lane *lane = queue->ending;
-    if (!lane) {
-        if (queue->next == queue->count)
-            return rail_next_idle(queue, out);
-        lane = rail_next_quick(queue);
-        if (!lane)
-            return rail_next_slow(queue, out);
-    } else if (lane->tail == queue->ending_to) {
-        queue->ending = NULL;
-    }
-    if (lane->ring[lane->tail & lane->mask].kind != RAIL_KIND_WRITE)
-        return rail_next_kind(queue, lane, out);
-    return rail_retire_write(lane, 0, out);
 }
