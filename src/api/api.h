@@ -95,11 +95,13 @@ struct api_peer {
     struct braid_channel *channel;
     int pe;
     unsigned lane_count;
-    unsigned home;         /**< lane that ends at the peer's home rail; lane_count where none does */
-    unsigned word;         /**< lane of word ops: home, or where none is, the first */
-    unsigned home_rail;    /**< of the peer */
-    uint16_t dead;         /**< bit k: lane k has failed */
-    uint32_t max_msg;      /**< bytes of the largest message that every lane takes */
+    unsigned home;      /**< lane that ends at the peer's home rail; lane_count where none does */
+    unsigned word;      /**< lane of word ops: home, or where none is, the first */
+    unsigned home_rail; /**< of the peer */
+    uint16_t dead;      /**< bit k: lane k has failed */
+    uint32_t max_msg;   /**< bytes of the largest message that every lane takes */
+    uint32_t
+        plain_max; /**< longer than PLAN_WORD_MAX, up to here, puts are plain if they overlap nothing; 0: unknown */
     unsigned rails_needed; /**< rails that a key must cover: one above the highest that a lane goes to */
     bool silent;           /**< whether they may is not known: taken to be in order, as others do */
     bool unordered;        /**< QPs to it may place writes out of order */
@@ -113,6 +115,7 @@ struct api_peer {
     int error;             /**< first failure since the last quiet */
     int unproved;          /**< why it will not be known whether what ended well is visible; 0: it will, or was told */
     uint64_t cookie;       /**< of the peer's context: its keys carry it */
+    uint64_t key_head;     /**< of its keys, as seen in one that was found good; goes with plain_max */
     struct rail_lane *lane[PLAN_MAX_LANES];
     uint8_t remote_rail[PLAN_MAX_LANES];
     uint8_t local_rail[PLAN_MAX_LANES];
@@ -348,14 +351,35 @@ static inline struct api_op *api_op_take(struct api_peer *peer, struct braid_mem
     return op;
 }
 
-/** Counts the end of an op, for whichever thread waits for it. */
-void api_op_count(struct braid_done *done, int error);
-
 /** A piece of an op ended with this error (0: well). Ends the op with its last piece. */
 void api_op_piece_end(struct api_op *op, int error);
 
-/** The same for many pieces of bulk to one peer that have ended well: records [from, to) of a lane's ring. */
-void api_op_pieces_end(struct api_peer *peer, const struct rail_record *ring, uint32_t mask, uint32_t from, uint32_t to);
+/** Counts an end. The caller may be another thread than the one that waits: what the op wrote comes before its count. */
+static inline void api_op_count(struct braid_done *done, int error)
+{
+    if (error) {
+        if (!done->error)
+            __atomic_store_n(&done->error, error, __ATOMIC_RELAXED);
+        __atomic_store_n(&done->failed, done->failed + 1, __ATOMIC_RELEASE);
+    } else {
+        __atomic_store_n(&done->ok, done->ok + 1, __ATOMIC_RELEASE);
+    }
+}
+
+/** A piece of bulk ended well. By the short way where it is all of a plain put: then true, and the caller takes it off the
+ *  ops of peer and channel, many at once. */
+static inline bool api_op_end_plain(struct braid_channel *ch, struct api_op *op)
+{
+    if (!op->plain) {
+        api_op_piece_end(op, 0);
+        return false;
+    }
+    api_mem_use(op->mem, ch->index, -1);
+    if (op->done)
+        api_op_count(op->done, 0);
+    pool_put(&ch->op_pool, op);
+    return true;
+}
 
 /* ---- api_bulk.c -------------------------------------------------------------------------------------------------- */
 

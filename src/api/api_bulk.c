@@ -185,29 +185,15 @@ static int api_bulk_open(struct api_peer *peer, struct api_op *op)
         return 0;
     /* Strict: what comes behind it stands behind the same fence. */
     if (peer->channel->braid->options.order == OPTIONS_ORDER_STRICT) {
-        if (op->next)
+        if (op->next) {
             op->next->gate = true;
-        else
+            op->next->plain = false;
+        } else {
             peer->fenced = true;
+            peer->plain_max = 0;
+        }
     }
     return -ENOTCONN;
-}
-
-/* A plain put in one piece. */
-static inline void api_bulk_post_plain(struct api_peer *peer, struct rail_lane *lane, unsigned k, const struct api_op *op)
-{
-    struct rail_request request = {
-        .epoch = op->epoch,
-        .len = (uint32_t)op->left,
-        .cookie = (uintptr_t)op,
-        .local_addr = op->local_addr,
-        .remote_addr = op->remote_addr,
-        .lkey = op->mem->lkey[peer->local_rail[k]],
-        .rkey = rail_wire_view_rkey(op->key->bytes, peer->remote_rail[k], false),
-    };
-    rail_lane_write(lane, &request);
-    plan_lane_posted(&peer->put.lane[k], peer->channel->now_ns, op->left);
-    plan_overlap_posted(&peer->overlap, op->ticket, k, ++peer->counts.posted[k], true);
 }
 
 /* How many puts may be handed on before a word op that waits in the FIFO has to be told. */
@@ -218,33 +204,64 @@ static uint64_t api_bulk_until_word(const struct api_peer *peer)
     return peer->fifo[peer->fifo_marked & peer->channel->fifo_mask].puts - peer->put.handed;
 }
 
-/* The hot path: hands on plain puts from the head of the queue, until another comes or there is no room. 0, or -EAGAIN
- * where all windows are closed. */
-static int api_bulk_plain(struct api_peer *peer, unsigned *moved)
+/* Hands plain puts from the head of the queue to lane k: at most `most`, and those that begin within `budget` bytes. How
+ * many; head and bytes of the queue are brought up to date. Apart, for the sake of registers. */
+static __attribute__((noinline)) uint64_t api_bulk_burst(struct api_peer *peer, unsigned k, uint64_t most,
+                                                         uint64_t budget)
 {
     struct api_flow *flow = &peer->put;
+    unsigned local = peer->local_rail[k], remote = peer->remote_rail[k];
+    uint64_t bytes = 0, count = peer->counts.posted[k];
     struct api_op *op = flow->head;
-    uint64_t most = api_bulk_until_word(peer), bytes = 0, n = 0;
-    int k = 0;
-    for (; op && op->plain && n < most; n++) {
-        k = plan_stripe_lane(flow->lane, peer->lane_count, peer->channel->now_ns, op->left);
-        if (k < 0 || !rail_lane_room(peer->lane[k], RAIL_CLASS_BULK, RAIL_KIND_WRITE, (uint32_t)op->left))
-            break;
-        api_bulk_post_plain(peer, peer->lane[k], (unsigned)k, op);
-        bytes += op->left;
+    struct rail_writer writer;
+    most = min_u64(most, rail_write_begin(&writer, peer->lane[k], peer->max_msg, &bytes));
+    if (most == 0)
+        return 0;
+    budget = min_u64(budget, bytes);
+    most += count;
+    do {
+        struct rail_request request = {
+            .epoch = op->epoch,
+            .len = (uint32_t)op->left,
+            .cookie = (uintptr_t)op,
+            .local_addr = op->local_addr,
+            .remote_addr = op->remote_addr,
+            .lkey = op->mem->lkey[local],
+            .rkey = rail_wire_view_rkey(op->key->bytes, remote, false),
+        };
+        rail_write(&writer, &request);
+        plan_overlap_whole(&peer->overlap, op->ticket, k, ++count);
         op = op->next;
-    }
+    } while (count != most && writer.bytes < budget && op && op->plain);
     flow->head = op;
-    if (!op)
+    flow->bytes -= writer.bytes;
+    most = count - peer->counts.posted[k];
+    peer->counts.posted[k] = count;
+    plan_lane_posted(&flow->lane[k], peer->channel->now_ns, writer.bytes);
+    rail_write_end(&writer);
+    return most;
+}
+
+/* The hot path: hands on plain puts from the head of the queue, until another comes or no lane has room. How many. */
+static unsigned api_bulk_plain(struct api_peer *peer)
+{
+    struct api_flow *flow = &peer->put;
+    struct plan_pick pick;
+    uint64_t most = api_bulk_until_word(peer), n = 0, more = 1;
+    plan_pick_begin(&pick, flow->lane, peer->lane_count, peer->channel->now_ns);
+    for (; flow->head && flow->head->plain && pick.room && n < most && more > 0; n += more) {
+        unsigned k = plan_pick_lane(&pick, flow->lane, flow->head->left);
+        more = api_bulk_burst(peer, k, most - n, plan_pick_burst(&pick, flow->lane, k, flow->bytes));
+        plan_pick_posted(&pick, flow->lane, k);
+    }
+    if (!flow->head)
         flow->link = &flow->head;
     flow->waiting -= (uint32_t)n;
     flow->handed += n;
-    flow->bytes -= bytes;
     peer->channel->count.pieces += n;
-    *moved += (unsigned)n;
     if (n == most)
         api_order_mark_all(peer);
-    return k == -EAGAIN ? k : 0;
+    return (unsigned)n;
 }
 
 unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
@@ -254,10 +271,12 @@ unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
     api_bulk_slots(peer, flow);
     while (flow->head) {
         struct api_op *op = flow->head;
-        int rc = op->plain ? api_bulk_plain(peer, &moved) : 0;
-        if (flow->head != op)
+        unsigned plain = op->plain ? api_bulk_plain(peer) : 0;
+        moved += plain;
+        if (plain)
             continue;
-        if (!rc && op->gate && (rc = api_bulk_open(peer, op)) == -EAGAIN)
+        int rc = 0;
+        if (op->gate && (rc = api_bulk_open(peer, op)) == -EAGAIN)
             return moved;
         if (!rc)
             rc = op->cut && op->lane == PLAN_MAX_LANES ? api_bulk_cut(peer, flow) : api_bulk_whole(peer, flow);

@@ -69,6 +69,7 @@ void api_lane_dead(struct rail_lane *lane, int error, const char *status, uint32
     if (peer->counts.flushed[lane->index] < peer->counts.posted[lane->index] && !peer->unproved)
         peer->unproved = error;
     peer->put.lane[lane->index].live = peer->get.lane[lane->index].live = false;
+    peer->plain_max = 0;
     __atomic_store_n(&ch->ask_ns, 0, __ATOMIC_RELAXED); /* what was asked on it is asked again */
     api_wake(peer);
     rail_lane_stop(lane);
@@ -148,21 +149,37 @@ static void api_request_done(struct braid_channel *ch, const struct rail_event *
     api_wake(peer);
 }
 
-/* What most of what ends is: pieces of puts that have been acknowledged. */
-static void api_bulk_done(struct braid_channel *ch, const struct rail_bulk *bulk)
+/* What most of what ends is: pieces of puts that have been acknowledged, up to record `end` or the first that is none.
+ * How many. */
+static unsigned api_bulk_done(struct braid_channel *ch, struct rail_queue *queue, struct rail_lane *lane, uint32_t end)
 {
-    struct rail_lane *lane = bulk->lane;
     struct api_peer *peer = lane->owner;
     unsigned k = lane->index;
+    uint32_t to = lane->tail, count;
+    uint64_t bytes = 0, ended = 0;
     if (k == API_NO_LANE)
-        return;
-    ch->count.retired += bulk->to - bulk->from;
-    api_stat_add(&ch->stats[peer->local_rail[k]].put_bytes, bulk->bytes);
+        return 0;
+    for (; to != end; to++) {
+        const struct rail_record *record = &lane->ring[to & lane->mask];
+        if (record->kind != RAIL_KIND_WRITE || record->klass != RAIL_CLASS_BULK)
+            break;
+        bytes += record->len;
+        ended += api_op_end_plain(ch, (struct api_op *)(uintptr_t)record->cookie);
+    }
+    count = to - lane->tail;
+    if (count == 0)
+        return 0;
+    peer->ops -= ended;
+    ch->ops -= ended;
+    ch->op_free += ended;
+    ch->count.retired += count;
+    api_stat_add(&ch->stats[peer->local_rail[k]].put_bytes, bytes);
     if (!(peer->dead >> k & 1))
-        peer->counts.acked[k] += bulk->to - bulk->from;
-    api_bulk_acked(&peer->put, k, bulk->bytes);
-    api_op_pieces_end(peer, lane->ring, lane->mask, bulk->from, bulk->to);
+        peer->counts.acked[k] += count;
+    api_bulk_acked(&peer->put, k, bytes);
     api_wake(peer);
+    rail_retire_bulk(queue, lane, to, bytes);
+    return count;
 }
 
 static void api_mail_arrived(struct braid_channel *ch, const struct rail_event *event)
@@ -191,11 +208,16 @@ static unsigned api_poll_queue(struct braid_channel *ch, unsigned rail)
     struct rail_queue *queue = &ch->queue[rail];
     unsigned events = 0, taken = rail_poll(queue);
     struct rail_event event;
-    struct rail_bulk bulk;
+    struct rail_lane *lane;
+    uint32_t end;
     ch->count.polls++;
     for (;;) {
-        for (; rail_next_bulk(queue, &bulk); events += bulk.to - bulk.from)
-            api_bulk_done(ch, &bulk);
+        while ((lane = rail_ended(queue, &end))) {
+            unsigned bulk = api_bulk_done(ch, queue, lane, end);
+            if (bulk == 0)
+                break;
+            events += bulk;
+        }
         if (!rail_next(queue, &event))
             break;
         events++;

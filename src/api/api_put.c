@@ -110,6 +110,15 @@ int api_put_part_possible(const struct api_transfer *t)
     return api_put_possible(t, &plan);
 }
 
+/* What the quick way may take from now on. Whatever makes that less sets it to 0. */
+static void api_put_plain_max(struct api_peer *peer, const struct braid_key *key)
+{
+    const struct options *o = &peer->channel->braid->options;
+    bool none = peer->dead || peer->fenced || o->tail || o->stripe_min == 0;
+    peer->plain_max = none ? 0 : (uint32_t)min_u64(peer->max_msg, o->stripe_min - 1);
+    peer->key_head = rail_wire_key_head(key->bytes);
+}
+
 int api_put_submit(const struct api_transfer *t, struct braid_done *done)
 {
     struct api_peer *peer = t->peer;
@@ -129,6 +138,7 @@ int api_put_submit(const struct api_transfer *t, struct braid_done *done)
     if (!op)
         return -EAGAIN;
     api_put_accept(t, &plan, op);
+    api_put_plain_max(peer, t->key);
     if (plan.tail) {
         api_put_word(t, t->len - plan.tail, op, &word);
         api_order_accept(peer, &word);
@@ -149,12 +159,28 @@ void api_put_part(const struct api_transfer *t, struct api_op *parent)
     api_put_accept(t, &plan, op);
 }
 
-/* Whether the key is the peer's and covers these bytes and every lane. */
+int api_put(struct braid_channel *ch, int pe, const struct braid_remote *dst, const struct braid_local *src, size_t len,
+            struct braid_done *done)
+{
+    struct api_transfer t;
+    int rc = api_check_transfer(ch, pe, dst, src, len, &t);
+    if (rc)
+        return rc;
+    if (len > 0)
+        return api_put_submit(&t, done);
+    if (done)
+        api_op_count(done, 0);
+    return 0;
+}
+
+/* Whether the key is the peer's and covers these bytes. One with the same head as a good one has the same rails. */
 static inline bool api_put_quick_key(const struct api_peer *peer, const struct braid_remote *dst, uint64_t len)
 {
     struct rail_wire_view view;
-    return dst->key && !rail_wire_view_key(dst->key->bytes, &view) && view.cookie == peer->cookie &&
-           (view.owner == (uint32_t)peer->pe || view.owner == RAIL_WIRE_NO_PE) && view.rails >= peer->rails_needed &&
+    if (!dst->key || rail_wire_key_head(dst->key->bytes) != peer->key_head)
+        return false;
+    rail_wire_view_body(dst->key->bytes, &view);
+    return view.cookie == peer->cookie && (view.owner == (uint32_t)peer->pe || view.owner == RAIL_WIRE_NO_PE) &&
            range_inside(dst->addr, len, view.addr, view.len);
 }
 
@@ -172,15 +198,15 @@ static inline bool api_put_quick_local(const struct braid_channel *ch, const str
 static inline bool api_put_quick(struct braid_channel *ch, int pe, const struct braid_remote *dst,
                                  const struct braid_local *src, uint64_t len, struct braid_done *done)
 {
-    const struct options *o = &ch->braid->options;
+    const struct braid *b = ch->braid;
     uint64_t ticket;
-    if ((unsigned)pe >= (unsigned)ch->braid->n_pes)
+    if ((unsigned)pe >= (unsigned)b->n_pes)
         return false;
     struct api_peer *peer = &ch->peers[pe];
     struct api_flow *flow = &peer->put;
-    if (!plan_put_plain(len, o->stripe_min, peer->fenced | o->tail) || len > peer->max_msg || peer->dead ||
-        flow->waiting >= o->bulk_depth || !ch->op_free || !api_put_quick_key(peer, dst, len) ||
-        !api_put_quick_local(ch, src, len) || !plan_overlap_append(&peer->overlap, dst->addr, len, &ticket))
+    if (len <= PLAN_WORD_MAX || len > peer->plain_max || flow->waiting >= b->options.bulk_depth || !ch->op_free ||
+        !api_put_quick_key(peer, dst, len) || !api_put_quick_local(ch, src, len) ||
+        !plan_overlap_append(&peer->overlap, dst->addr, len, &ticket))
         return false;
     /* The public handle is const because an op changes nothing about it; that it is in use is counted inside. */
     struct braid_mem *mem = (struct braid_mem *)(uintptr_t)src->mem;
@@ -208,20 +234,11 @@ static inline bool api_put_quick(struct braid_channel *ch, int pe, const struct 
     return true;
 }
 
-int api_put(struct braid_channel *ch, int pe, const struct braid_remote *dst, const struct braid_local *src, size_t len,
-            struct braid_done *done)
+/* Apart, and by value: so the quick way keeps its arguments in registers. */
+static __attribute__((noinline)) int api_put_long(struct braid_channel *ch, int pe, struct braid_remote dst,
+                                                  struct braid_local src, size_t len, struct braid_done *done)
 {
-    struct api_transfer t;
-    if (api_put_quick(ch, pe, dst, src, len, done))
-        return 0;
-    int rc = api_check_transfer(ch, pe, dst, src, len, &t);
-    if (rc)
-        return rc;
-    if (len > 0)
-        return api_put_submit(&t, done);
-    if (done)
-        api_op_count(done, 0);
-    return 0;
+    return api_put(ch, pe, &dst, &src, len, done);
 }
 
 int braid_put(struct braid_channel *ch, int pe, struct braid_remote dst, struct braid_local src, size_t len,
@@ -230,7 +247,7 @@ int braid_put(struct braid_channel *ch, int pe, struct braid_remote dst, struct 
     if (!ch)
         return -EINVAL;
     api_enter(ch);
-    int rc = api_put(ch, pe, &dst, &src, len, done);
+    int rc = api_put_quick(ch, pe, &dst, &src, len, done) ? 0 : api_put_long(ch, pe, dst, src, len, done);
     api_leave(ch);
     return rc;
 }

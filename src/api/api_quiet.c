@@ -26,6 +26,7 @@ static void api_fence_peer(struct api_peer *peer)
     peer->epoch++;
     if (o->order == OPTIONS_ORDER_STRICT || o->tail)
         peer->fenced |= api_order_behind(peer);
+    peer->plain_max = 0;
 }
 
 int braid_fence(struct braid_channel *ch, int pe)

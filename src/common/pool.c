@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define POOL_ALIGN 16u
 
@@ -17,7 +16,7 @@ int pool_init(struct pool *pool, size_t count, size_t size)
     if (count == 0 || size == 0 || size > SIZE_MAX - POOL_ALIGN)
         return -EINVAL;
     size = (size + POOL_ALIGN - 1) / POOL_ALIGN * POOL_ALIGN;
-    if (!checked_mul_size(count, size, &bytes))
+    if (!checked_mul_size(count, size, &bytes) || bytes > PTRDIFF_MAX)
         return -ENOMEM;
     unsigned char *memory = malloc(bytes);
     if (!memory)
@@ -33,19 +32,4 @@ void pool_fini(struct pool *pool)
 {
     free(pool->memory);
     *pool = (struct pool){0};
-}
-
-void *pool_get(struct pool *pool)
-{
-    void *object = pool->free_list;
-    if (!object)
-        return NULL;
-    memcpy(&pool->free_list, object, sizeof(void *));
-    return object;
-}
-
-void pool_put(struct pool *pool, void *object)
-{
-    memcpy(object, &pool->free_list, sizeof(void *));
-    pool->free_list = object;
 }

@@ -5,6 +5,8 @@
 
 #include "common.h"
 
+#include <string.h>
+
 /** Embedded in its owner. One thread at a time. */
 struct pool {
     void *memory;
@@ -18,9 +20,19 @@ int pool_init(struct pool *pool, size_t count, size_t size) ATTR_CHECK_RESULT;
 void pool_fini(struct pool *pool);
 
 /** Takes an object of undefined content, or NULL where none is left. */
-void *pool_get(struct pool *pool);
+static inline void *pool_get(struct pool *pool)
+{
+    void *object = pool->free_list;
+    if (object)
+        memcpy(&pool->free_list, object, sizeof(void *));
+    return object;
+}
 
 /** Gives an object of this pool back. */
-void pool_put(struct pool *pool, void *object);
+static inline void pool_put(struct pool *pool, void *object)
+{
+    memcpy(object, &pool->free_list, sizeof(void *));
+    pool->free_list = object;
+}
 
 #endif

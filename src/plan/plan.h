@@ -285,6 +285,58 @@ int plan_stripe(const struct plan_stripe_in *in, struct plan_stripe *out);
  */
 int plan_stripe_lane(const struct plan_lane *lane, unsigned lanes, uint64_t now_ns, uint64_t len);
 
+/** What plan_stripe_lane() looks at, kept up to date while many whole transfers are handed out at one time. */
+struct plan_pick {
+    uint32_t room; /**< bit k: lane k has room */
+    uint32_t lanes;
+    uint64_t at_ns[PLAN_MAX_LANES]; /**< then: when a piece without length would end on it */
+};
+
+/** Looks at all lanes. */
+void plan_pick_begin(struct plan_pick *pick, const struct plan_lane *lane, unsigned lanes, uint64_t now_ns);
+
+/** The lane that plan_stripe_lane() would give; room must not be 0. */
+static inline unsigned plan_pick_lane(const struct plan_pick *pick, const struct plan_lane *lane, uint64_t len)
+{
+    uint32_t room = pick->room;
+    unsigned best = (unsigned)__builtin_ctz(room);
+    room &= room - 1;
+    if (!room)
+        return best;
+    uint64_t bytes = min_u64(len, UINT32_MAX), best_ns = pick->at_ns[best] + (bytes * lane[best].mib_ns >> 20);
+    for (; room; room &= room - 1) {
+        unsigned k = (unsigned)__builtin_ctz(room);
+        uint64_t end_ns = pick->at_ns[k] + (bytes * lane[k].mib_ns >> 20);
+        if (end_ns < best_ns || (end_ns == best_ns && lane[k].backlog < lane[best].backlog)) {
+            best = k;
+            best_ns = end_ns;
+        }
+    }
+    return best;
+}
+
+/** Pieces were posted on lane k, and plan_lane_posted() has been told. */
+static inline void plan_pick_posted(struct plan_pick *pick, const struct plan_lane *lane, unsigned k)
+{
+    pick->at_ns[k] = lane[k].end_ns;
+    if (lane[k].backlog >= lane[k].window)
+        pick->room &= ~(UINT32_C(1) << k);
+}
+
+#define PLAN_BURST 65536u /**< bytes: see plan_pick_burst() */
+
+/**
+ * How many bytes of a queue of whole transfers lane k should get before another is picked: a transfer takes at least one
+ * byte of it, and all that begin within it go. While much is queued, a short list's worth, since one longer list is
+ * cheaper than several short ones and what is behind evens it out; near the end one transfer.
+ */
+static inline uint64_t plan_pick_burst(const struct plan_pick *pick, const struct plan_lane *lane, unsigned k,
+                                       uint64_t queued)
+{
+    bool much = queued >= UINT64_C(2) * PLAN_BURST * pick->lanes;
+    return much ? min_u64(PLAN_BURST, lane[k].window - lane[k].backlog) : 1;
+}
+
 /* ---- order: when a word op may be posted ------------------------------------------------------------------------- */
 
 /**
@@ -381,6 +433,7 @@ struct plan_overlap {
     uint64_t levels;     /**< bit l: entries of level l, with granules of 4 KiB << l, are hashed */
     uint32_t runs;       /**< bit r: run[r] is in use */
     uint32_t recent;     /**< the run that grew last */
+    uint64_t clear;      /**< nothing lies between its end and here; 0: unknown */
     struct plan_overlap_run run[PLAN_OVERLAP_RUNS];
     uint64_t newest[PLAN_OVERLAP_LEVELS]; /**< the last ticket of a level */
     uint64_t bucket[PLAN_OVERLAP_BUCKETS];
@@ -413,6 +466,15 @@ bool plan_overlap_append(struct plan_overlap *table, uint64_t addr, uint64_t len
 
 /** A piece of an op went out as the count-th write of `lane` (or of PLAN_MESSAGE); `last`: its last one. */
 void plan_overlap_posted(struct plan_overlap *table, uint64_t ticket, unsigned lane, uint64_t count, bool last);
+
+/** plan_overlap_posted() of an op that plan_overlap_append() took and that went out whole. */
+static inline void plan_overlap_whole(struct plan_overlap *table, uint64_t ticket, unsigned lane, uint64_t count)
+{
+    unsigned slot = (unsigned)(ticket % PLAN_OVERLAP_ENTRIES);
+    table->count[lane][slot] = count;
+    table->entry[slot].lanes = UINT32_C(1) << lane;
+    table->entry[slot].posted = true;
+}
 
 /** No (further) piece of an op will be posted: it has failed, or the last one was not called so. Once an op. */
 void plan_overlap_all_posted(struct plan_overlap *table, uint64_t ticket);
@@ -460,13 +522,6 @@ struct plan_put {
 
 /** The class of a put by its length. */
 enum plan_class plan_stripe_class(uint64_t len, uint64_t stripe_min);
-
-/** Whether a put that overlaps nothing is whole, on any lane, with the relaxed key and nothing held back: what plan_put()
- *  would say too, here for the hot path. special: it is behind a fence that matters, or the tail is on. */
-static inline bool plan_put_plain(uint64_t len, uint64_t stripe_min, bool special)
-{
-    return len > PLAN_WORD_MAX && len < stripe_min && !special;
-}
 
 /** What a put is. Word ops have a class and nothing else. */
 void plan_put(const struct plan_put_in *in, struct plan_put *out);

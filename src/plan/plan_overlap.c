@@ -58,8 +58,8 @@ static inline bool plan_overlap_open(const struct plan_overlap *table, unsigned 
     const struct plan_overlap_entry *e = &table->entry[slot];
     if (!e->posted)
         return true;
-    for (uint32_t left = e->lanes; left; left &= left - 1) {
-        unsigned k = (unsigned)__builtin_ctz(left);
+    for (uint64_t left = e->lanes; left; left &= left - 1) {
+        size_t k = (size_t)__builtin_ctzll(left);
         if (flushed[k] < table->count[k][slot])
             return true;
     }
@@ -175,6 +175,7 @@ enum plan_overlap_answer plan_overlap_check(const struct plan_overlap *table, co
 /* No place for a range of its own: it joins the one that stands for all such. */
 static ATTR_SLOW uint64_t plan_overlap_lose(struct plan_overlap *table, uint64_t first, uint64_t last)
 {
+    table->clear = 0;
     if (!table->lost) {
         table->lost_first = first;
         table->lost_last = last;
@@ -213,6 +214,7 @@ static ATTR_SLOW unsigned plan_overlap_find_run(struct plan_overlap *table, uint
 /* Makes an entry that fits no run known to the hash. */
 static ATTR_SLOW void plan_overlap_hash(struct plan_overlap *table, struct plan_overlap_entry *e, uint64_t ticket)
 {
+    table->clear = 0;
     unsigned level = plan_overlap_level(e->first, e->last), shift = plan_overlap_shift(level);
     uint64_t *bucket = &table->bucket[plan_overlap_bucket(level, e->first >> shift)];
     e->link[0] = *bucket;
@@ -224,6 +226,17 @@ static ATTR_SLOW void plan_overlap_hash(struct plan_overlap *table, struct plan_
     }
     table->levels |= UINT64_C(1) << level;
     table->newest[level] = ticket;
+}
+
+/* How far the run that grew last may grow without meeting anything. It stays true while others go. */
+static ATTR_SLOW void plan_overlap_look_ahead(struct plan_overlap *table)
+{
+    table->clear = table->levels || table->lost ? 0 : UINT64_MAX;
+    for (uint32_t left = table->runs & ~(UINT32_C(1) << table->recent); left; left &= left - 1) {
+        const struct plan_overlap_run *run = &table->run[__builtin_ctz(left)];
+        if (run->last > table->run[table->recent].last)
+            table->clear = min_u64(table->clear, run->first ? run->first - 1 : 0);
+    }
 }
 
 uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t len)
@@ -248,30 +261,25 @@ uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t le
     table->recent = run;
     table->run[run].last = last;
     table->run[run].entries++;
+    plan_overlap_look_ahead(table);
     return ticket;
 }
 
 bool plan_overlap_append(struct plan_overlap *table, uint64_t addr, uint64_t len, uint64_t *ticket)
 {
-    uint64_t last = addr + (len - 1), head = table->head;
+    uint64_t head = table->head, clear = table->clear;
     unsigned recent = table->recent;
     struct plan_overlap_run *run = &table->run[recent];
-    /* Hashed entries lie beside the runs, and what is lost may lie anywhere. */
-    if (table->levels || table->lost || head - table->tail == PLAN_OVERLAP_ENTRIES || !(table->runs >> recent & 1) ||
-        last < addr || !plan_overlap_extends(run, addr, last))
+    /* plan_overlap_extends(), said so that no sum can wrap. */
+    if (addr > clear || len - 1 > clear - addr || addr <= run->last || addr - run->last > len ||
+        head - table->tail == PLAN_OVERLAP_ENTRIES)
         return false;
-    for (uint32_t left = table->runs & ~(UINT32_C(1) << recent); left; left &= left - 1) {
-        const struct plan_overlap_run *other = &table->run[__builtin_ctz(left)];
-        if (other->first <= last && addr <= other->last)
-            return false;
-    }
     struct plan_overlap_entry *e = &table->entry[plan_overlap_slot(head)];
     e->first = addr;
-    e->last = last;
+    e->last = run->last = addr + (len - 1);
     e->lanes = 0;
     e->posted = false;
     e->run = (uint8_t)recent;
-    run->last = last;
     run->entries++;
     table->head = head + 1;
     *ticket = head;
@@ -299,20 +307,30 @@ void plan_overlap_all_posted(struct plan_overlap *table, uint64_t ticket)
         table->entry[plan_overlap_slot(ticket)].posted = true;
 }
 
+/* An entry that lay in a run goes from its front. */
+static inline void plan_overlap_shrink(struct plan_overlap *table, const struct plan_overlap_entry *e)
+{
+    struct plan_overlap_run *run = &table->run[e->run];
+    run->first = e->last + 1;
+    if (--run->entries > 0)
+        return;
+    table->runs &= ~(UINT32_C(1) << e->run);
+    if (e->run == table->recent)
+        table->clear = 0;
+}
+
 void plan_overlap_trim(struct plan_overlap *table, const uint64_t *flushed)
 {
-    for (; table->tail != table->head; table->tail++) {
-        unsigned slot = plan_overlap_slot(table->tail);
+    uint64_t tail = table->tail, head = table->head;
+    for (; tail != head; tail++) {
+        unsigned slot = plan_overlap_slot(tail);
         const struct plan_overlap_entry *e = &table->entry[slot];
         if (plan_overlap_open(table, slot, flushed))
             break;
-        if (e->run == PLAN_OVERLAP_RUNS)
-            continue;
-        struct plan_overlap_run *run = &table->run[e->run];
-        run->first = e->last + 1;
-        if (--run->entries == 0)
-            table->runs &= ~(UINT32_C(1) << e->run);
+        if (e->run != PLAN_OVERLAP_RUNS)
+            plan_overlap_shrink(table, e);
     }
+    table->tail = tail;
     for (uint64_t levels = table->levels; levels; levels &= levels - 1) {
         if (table->newest[__builtin_ctzll(levels)] < table->tail)
             table->levels &= ~(levels & -levels);

@@ -54,25 +54,24 @@ static inline uint64_t plan_stripe_ns(const struct plan_lane *lane, uint64_t len
     return min_u64(len, UINT32_MAX) * lane->mib_ns >> 20;
 }
 
+void plan_pick_begin(struct plan_pick *pick, const struct plan_lane *lane, unsigned lanes, uint64_t now_ns)
+{
+    pick->room = 0;
+    pick->lanes = lanes;
+    for (unsigned k = 0; k < lanes; k++) {
+        if (!plan_lane_room(&lane[k]))
+            continue;
+        pick->room |= UINT32_C(1) << k;
+        pick->at_ns[k] = now_ns + plan_stripe_ready(&lane[k], now_ns);
+    }
+}
+
 int plan_stripe_lane(const struct plan_lane *lane, unsigned lanes, uint64_t now_ns, uint64_t len)
 {
-    unsigned best = PLAN_MAX_LANES;
-    uint64_t best_ns = UINT64_MAX, bytes = min_u64(len, UINT32_MAX);
-    for (unsigned k = 0; k < lanes; k++) {
-        const struct plan_lane *l = &lane[k];
-        if (!plan_lane_room(l))
-            continue;
-        uint64_t end_ns = l->end_ns, soonest_ns = now_ns + l->rtt_ns;
-        if (end_ns < soonest_ns)
-            end_ns = now_ns + plan_stripe_ready(l, now_ns);
-        end_ns += bytes * l->mib_ns >> 20;
-        if (end_ns < best_ns || best == PLAN_MAX_LANES || (end_ns == best_ns && l->backlog < lane[best].backlog)) {
-            best = k;
-            best_ns = end_ns;
-        }
-    }
-    if (best != PLAN_MAX_LANES)
-        return (int)best;
+    struct plan_pick pick;
+    plan_pick_begin(&pick, lane, lanes, now_ns);
+    if (pick.room)
+        return (int)plan_pick_lane(&pick, lane, len);
     for (unsigned k = 0; k < lanes; k++) {
         if (lane[k].live)
             return -EAGAIN;

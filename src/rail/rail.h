@@ -75,10 +75,10 @@ struct rail_record {
     uint8_t kind;       /**< enum rail_kind */
     uint8_t klass;      /**< enum rail_class */
     bool immediate;     /**< what was written is in the cell */
+    bool unsignalled;   /**< ends well with the next signalled one, without a completion of its own */
     uint32_t first_psn; /**< it has rail_psn_count() of them */
     uint32_t mtu;
-    bool unsignalled; /**< ends well with the next signalled one, without a completion of its own */
-    uint8_t run;      /**< unsignalled records directly before it */
+    uint8_t run; /**< unsignalled records directly before it */
 };
 
 /** A rail's completion queue for one channel. */
@@ -129,8 +129,8 @@ struct rail_lane {
     uint32_t mask;       /**< of ring and cells: their number less one; it is more than depth */
     uint32_t next_psn;   /**< then mtu, as in a record */
     uint32_t mtu;
-    uint32_t list_max;  /**< RAIL_LIST_MAX; 0 on a stopped lane */
-    uint32_t silent;    /**< bytes of the last `run` records, which are built and unsignalled */
+    uint32_t list_max; /**< RAIL_LIST_MAX; 0 on a stopped lane */
+    uint32_t silent;   /**< bytes of the last `run` records, which are built and unsignalled */
     uint32_t run;
     uint32_t limit[3];  /**< by enum rail_class: slots that requests of that class may see in use, their own too */
     uint32_t reads;     /**< gets, flushes and atomics outstanding: they share max_rd_atomic */
@@ -219,11 +219,8 @@ bool rail_lane_room(const struct rail_lane *lane, enum rail_class klass, enum ra
  */
 void rail_lane_queue(struct rail_lane *lane, const struct rail_request *request);
 
-/** Fewer bytes than this of a list end without a completion of their own: the books wait no longer for them than that. */
+/** WRITEs of a list end without a completion of their own until they have so many bytes: the books wait no longer than that. */
 #define RAIL_SILENT_BYTES 32768u
-
-/** A list is full, or the lane is no more: for rail_lane_write() alone. */
-void rail_list_full(struct rail_lane *lane);
 
 /** PSNs of a request: rail_psn_count(), for a length that is not 0. */
 static inline uint32_t rail_psns(uint32_t len, uint32_t mtu)
@@ -232,30 +229,39 @@ static inline uint32_t rail_psns(uint32_t len, uint32_t mtu)
     return ((len - 1) >> __builtin_ctz(mtu)) + 1;
 }
 
-/** Enters a record on the books, whose request is built: it has this many PSNs; WRITEs may stay without completion. */
-static inline void rail_enter(struct rail_lane *lane, struct rail_record *record, struct verbs_send *send, uint32_t psns)
+/** WRITEs of bulk, many in a row: what of the lane each of them changes, at hand. */
+struct rail_writer {
+    struct rail_lane *lane;
+    struct verbs_send *send; /**< next place in the list */
+    uint64_t bytes;
+    uint64_t told; /**< of bytes, those up to the last record that is signalled */
+    uint32_t head, psn, run;
+};
+
+/**
+ * Begins; until rail_write_end() nothing else may be asked of the lane. Returns how many there is room for, none longer than
+ * `longest`; all but the last may have fewer than *bytes together.
+ */
+static inline uint32_t rail_write_begin(struct rail_writer *w, struct rail_lane *lane, uint64_t longest,
+                                        uint64_t *bytes)
 {
-    record->first_psn = lane->next_psn;
-    record->mtu = lane->mtu;
-    record->run = (uint8_t)lane->run;
-    lane->silent += record->len;
-    bool silent = record->kind == RAIL_KIND_WRITE && lane->silent < RAIL_SILENT_BYTES;
-    record->unsignalled = silent;
-    send->signal = silent ? VERBS_UNSIGNALLED : VERBS_SIGNALLED;
-    lane->run = silent ? lane->run + 1 : 0;
-    lane->silent = silent ? lane->silent : 0;
-    lane->next_psn = (lane->next_psn + psns) & RAIL_PSN_MASK;
-    lane->head++;
-    if (lane->head - lane->posted >= lane->list_max)
-        rail_list_full(lane);
+    uint64_t used = lane->backlog + lane->get_bytes + longest;
+    uint32_t built = lane->head - lane->posted, busy = lane->head - lane->tail, limit = lane->limit[RAIL_CLASS_BULK];
+    if (lane->state != RAIL_LANE_UP || used >= lane->bytes_max || busy >= limit)
+        return 0;
+    *bytes = lane->bytes_max - used;
+    *w = (struct rail_writer){
+        .lane = lane, .send = lane->list + built, .head = lane->head, .psn = lane->next_psn, .run = lane->run};
+    w->told = -(uint64_t)lane->silent;
+    return min_u32(limit - busy, lane->list_max - built);
 }
 
-/** rail_lane_queue() for what most requests are: a WRITE of len > 0 bytes of bulk, not immediate. Inline, so that the fields go
- *  from the caller's registers into the record and the list. */
-static inline void rail_lane_write(struct rail_lane *lane, const struct rail_request *r)
+/** rail_lane_queue() of a WRITE of bulk, len > 0 and not immediate. */
+static inline void rail_write(struct rail_writer *w, const struct rail_request *r)
 {
-    struct rail_record *record = &lane->ring[lane->head & lane->mask];
-    struct verbs_send *send = &lane->list[(lane->head - lane->posted) % RAIL_LIST_MAX];
+    const struct rail_lane *lane = w->lane;
+    struct rail_record *record = &lane->ring[w->head & lane->mask];
+    struct verbs_send *send = w->send++;
     record->cookie = r->cookie;
     record->local_addr = send->local_addr = r->local_addr;
     record->len = send->len = r->len;
@@ -266,11 +272,25 @@ static inline void rail_lane_write(struct rail_lane *lane, const struct rail_req
     record->kind = RAIL_KIND_WRITE;
     record->klass = RAIL_CLASS_BULK;
     record->immediate = false;
-    send->id = lane->id | lane->head;
+    record->unsignalled = true;
+    record->first_psn = w->psn;
+    record->mtu = lane->mtu;
+    record->run = (uint8_t)w->run++;
+    send->id = lane->id | w->head++;
     send->op = VERBS_OP_WRITE;
-    lane->backlog += r->len;
-    rail_enter(lane, record, send, rail_psns(r->len, lane->mtu));
+    send->signal = VERBS_UNSIGNALLED;
+    w->psn = (w->psn + rail_psns(r->len, lane->mtu)) & RAIL_PSN_MASK;
+    w->bytes += r->len;
+    if (w->bytes - w->told >= RAIL_SILENT_BYTES) {
+        record->unsignalled = false;
+        send->signal = VERBS_SIGNALLED;
+        w->told = w->bytes;
+        w->run = 0;
+    }
 }
+
+/** Puts them on the lane's books; rings where the list is full. */
+void rail_write_end(const struct rail_writer *w);
 
 /**
  * Posts what is built, as one list; nothing where nothing is. A refusal (logged) stops the lane: what was posted of the list
@@ -322,18 +342,20 @@ unsigned rail_poll(struct rail_queue *queue);
  */
 bool rail_next(struct rail_queue *queue, struct rail_event *out);
 
-/** Bulk WRITEs of a lane that have ended well: records [from, to), free-running numbers, and their bytes. */
-struct rail_bulk {
-    struct rail_lane *lane;
-    uint32_t from, to;
-    uint64_t bytes;
-};
-
 /**
- * What most of what is taken is, many at a time: the bulk WRITEs that have ended well and come next. False where none
- * comes next: then rail_next() tells what does. The records, lane->ring[number & lane->mask], are valid until the next
- * rail_next() or rail_next_bulk() on the queue, or until the caller queues.
+ * What most of what is taken is, many at a time: the lane whose records from lane->tail up to before *end have ended well.
+ * NULL, *end untouched, where something else comes next. The caller looks at the records, lane->ring[number & lane->mask],
+ * and takes those off the books that are bulk WRITEs with rail_retire_bulk(); what then comes next rail_next() tells.
  */
-bool rail_next_bulk(struct rail_queue *queue, struct rail_bulk *out);
+struct rail_lane *rail_ended(struct rail_queue *queue, uint32_t *end);
+
+/** Takes the records of rail_ended() before number `to` off the books, all bulk WRITEs, of so many bytes together. */
+static inline void rail_retire_bulk(struct rail_queue *queue, struct rail_lane *lane, uint32_t to, uint64_t bytes)
+{
+    if (to == queue->ending_to + 1)
+        queue->ending = NULL;
+    lane->tail = to;
+    lane->backlog -= bytes;
+}
 
 #endif

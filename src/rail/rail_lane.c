@@ -87,15 +87,27 @@ static void rail_build_other(struct rail_lane *lane, const struct rail_request *
     *(r->kind == RAIL_KIND_READ ? &lane->get_bytes : &lane->backlog) += record->len;
 }
 
-void rail_list_full(struct rail_lane *lane)
+/* A list is full. On a lane that is no more the request goes on the books as refused, so that its end comes as every
+ * other's. */
+static void rail_list_full(struct rail_lane *lane)
 {
     if (lane->state == RAIL_LANE_UP) {
         rail_lane_ring(lane);
         return;
     }
-    /* On a lane that is no more it goes on the books as refused, so that its end comes as every other's. */
     lane->queue->refused++;
     lane->queue->given_up = min_u32(lane->queue->given_up, lane->place);
+}
+
+/* Of a list, WRITEs need no completions of their own but once in RAIL_SILENT_BYTES; rail_lane_ring() sees to the last. */
+static void rail_silence(struct rail_lane *lane, struct rail_record *record, struct verbs_send *send)
+{
+    uint32_t silent = lane->silent + record->len;
+    record->unsignalled = record->kind == RAIL_KIND_WRITE && silent < RAIL_SILENT_BYTES;
+    record->run = (uint8_t)lane->run;
+    send->signal = record->unsignalled ? VERBS_UNSIGNALLED : VERBS_SIGNALLED;
+    lane->silent = record->unsignalled ? silent : 0;
+    lane->run = record->unsignalled ? lane->run + 1 : 0;
 }
 
 /* Fills the record of the next number, and its request in the list, as if it were a plain WRITE; then what differs. */
@@ -104,6 +116,8 @@ void rail_lane_queue(struct rail_lane *lane, const struct rail_request *request)
     struct rail_record *record = &lane->ring[lane->head & lane->mask];
     struct verbs_send *send = &lane->list[(lane->head - lane->posted) % RAIL_LIST_MAX];
     memcpy(record, request, RAIL_SAME_BYTES);
+    record->first_psn = lane->next_psn;
+    record->mtu = lane->mtu;
     send->id = lane->id | lane->head;
     memcpy(&send->local_addr, &request->local_addr, 32);
     send->op = VERBS_OP_WRITE;
@@ -111,7 +125,23 @@ void rail_lane_queue(struct rail_lane *lane, const struct rail_request *request)
         rail_build_other(lane, request, record, send);
     else
         lane->backlog += request->len;
-    rail_enter(lane, record, send, rail_psn_count(record->len, lane->mtu));
+    rail_silence(lane, record, send);
+    lane->next_psn = (lane->next_psn + rail_psn_count(record->len, lane->mtu)) & RAIL_PSN_MASK;
+    lane->head++;
+    if (lane->head - lane->posted >= lane->list_max)
+        rail_list_full(lane);
+}
+
+void rail_write_end(const struct rail_writer *w)
+{
+    struct rail_lane *lane = w->lane;
+    lane->head = w->head;
+    lane->next_psn = w->psn;
+    lane->run = w->run;
+    lane->silent = (uint32_t)(w->bytes - w->told);
+    lane->backlog += w->bytes;
+    if (lane->head - lane->posted >= lane->list_max)
+        rail_lane_ring(lane);
 }
 
 /*

@@ -227,27 +227,12 @@ static inline struct rail_lane *rail_next_good(struct rail_queue *queue)
     return lane;
 }
 
-bool rail_next_bulk(struct rail_queue *queue, struct rail_bulk *out)
+struct rail_lane *rail_ended(struct rail_queue *queue, uint32_t *end)
 {
     struct rail_lane *lane = rail_next_good(queue);
-    if (!lane)
-        return false;
-    uint32_t from = lane->tail, to = from, end = queue->ending_to + 1;
-    uint64_t bytes = 0;
-    for (; to != end; to++) {
-        const struct rail_record *record = &lane->ring[to & lane->mask];
-        if (record->kind != RAIL_KIND_WRITE || record->klass != RAIL_CLASS_BULK)
-            break;
-        bytes += record->len;
-    }
-    if (to == from)
-        return false;
-    if (to == end)
-        queue->ending = NULL;
-    lane->tail = to;
-    lane->backlog -= bytes;
-    *out = (struct rail_bulk){.lane = lane, .from = from, .to = to, .bytes = bytes};
-    return true;
+    if (lane)
+        *end = queue->ending_to + 1;
+    return lane;
 }
 
 bool rail_next(struct rail_queue *queue, struct rail_event *out)

@@ -336,18 +336,23 @@ int rail_wire_unpack_key(const void *bytes, size_t len, struct rail_wire_key *ou
     return 0;
 }
 
-int rail_wire_view_key(const uint8_t bytes[RAIL_WIRE_KEY_BYTES], struct rail_wire_view *out)
+void rail_wire_view_body(const uint8_t bytes[RAIL_WIRE_KEY_BYTES], struct rail_wire_view *out)
 {
-    uint32_t rails = wire_get16(bytes + 6);
-    if (wire_get32(bytes) != WIRE_KEY_MAGIC || wire_get16(bytes + 4) != RAIL_WIRE_VERSION || rails > RAIL_WIRE_RAILS)
-        return -EPROTO;
     *out = (struct rail_wire_view){
         .cookie = wire_get64(bytes + 16),
         .addr = wire_get64(bytes + 32),
         .len = wire_get64(bytes + 40),
         .owner = wire_get32(bytes + 24),
-        .rails = rails,
+        .rails = wire_get16(bytes + 6),
     };
+}
+
+int rail_wire_view_key(const uint8_t bytes[RAIL_WIRE_KEY_BYTES], struct rail_wire_view *out)
+{
+    if (wire_get32(bytes) != WIRE_KEY_MAGIC || wire_get16(bytes + 4) != RAIL_WIRE_VERSION ||
+        wire_get16(bytes + 6) > RAIL_WIRE_RAILS)
+        return -EPROTO;
+    rail_wire_view_body(bytes, out);
     return 0;
 }
 

@@ -23,6 +23,8 @@
 
 #include "common.h"
 
+#include <string.h>
+
 #define RAIL_WIRE_VERSION   2
 #define RAIL_WIRE_BYTES     1072
 #define RAIL_WIRE_KEY_BYTES 512
@@ -135,6 +137,17 @@ struct rail_wire_view {
 
 /** Reads a key's head without its checksum, for the data path. 0, or -EPROTO for a foreign magic or version. */
 int rail_wire_view_key(const uint8_t bytes[RAIL_WIRE_KEY_BYTES], struct rail_wire_view *out);
+
+/** The same of bytes that are known to be a key of this version. */
+void rail_wire_view_body(const uint8_t bytes[RAIL_WIRE_KEY_BYTES], struct rail_wire_view *out);
+
+/** What all keys of one context begin with, as a number to compare: magic, version and rails. */
+static inline uint64_t rail_wire_key_head(const uint8_t bytes[RAIL_WIRE_KEY_BYTES])
+{
+    uint64_t head;
+    memcpy(&head, bytes, sizeof(head));
+    return head;
+}
 
 /** The rkey of a rail below view.rails, for word ops or for bulk. */
 uint32_t rail_wire_view_rkey(const uint8_t bytes[RAIL_WIRE_KEY_BYTES], unsigned rail, bool word);
