@@ -39,6 +39,7 @@ enum {
 };
 
 struct emu_fabric;
+struct emu_pkt;
 struct emu_port;
 struct emu_ctx;
 struct emu_qp;
@@ -52,6 +53,7 @@ struct emu_owner {
     struct emu_fabric *fabric;
     int index;
     int host;
+    uint64_t shift;        /* added to addresses of plain registrations in the names that peers use */
     uint64_t changes;      /* grows with whatever the owner could notice; an empty poll compares it */
     unsigned grace;        /* empty polls that still return at once: a last look before a deadlock is declared */
     const char *last_call; /* for explanations */
@@ -59,6 +61,7 @@ struct emu_owner {
 
 /** What differs between the clocks. All take the fabric so that several fabrics may live in one process. */
 struct emu_clock {
+    bool real; /* calls come from any thread, and nobody is put to sleep for polling */
     uint64_t (*now)(struct emu_fabric *f);
     void (*at)(struct emu_fabric *f, uint64_t t, emu_event_fn fn, void *obj, uint64_t arg);
     /* Spends the caller's CPU time. May switch to another owner: never called with the lock held. */
@@ -69,6 +72,18 @@ struct emu_clock {
     void (*lock)(struct emu_fabric *f);
     void (*unlock)(struct emu_fabric *f);
     bool (*canceled)(struct emu_fabric *f);
+};
+
+enum emu_carried { EMU_CARRY_OURS, EMU_CARRY_TAKEN, EMU_CARRY_FULL, EMU_CARRY_NOBODY };
+
+/** What differs where ports and packets are shared with other processes; a fabric without it has everything itself. */
+struct emu_wire {
+    /* The port has a packet to send from start on that takes so long: when it is through. */
+    uint64_t (*send)(struct emu_port *p, uint64_t start, uint64_t time);
+    /* The same for one to take, which may be through at now if the port was idle. */
+    uint64_t (*receive)(struct emu_port *p, uint64_t now, uint64_t time);
+    /* Copies a packet to the process that it is for. FULL: not now. The packet stays the caller's. */
+    enum emu_carried (*carry)(struct emu_pkt *p, uint64_t arrival);
 };
 
 /** The owner whose code runs now, or NULL. */
@@ -164,6 +179,8 @@ struct emu_port {
     bool stalled; /* its receiver takes nothing */
     /* transmit: acknowledgements first, then the QPs round robin, a packet each */
     bool tx_busy;
+    struct emu_pkt *stuck; /* sent, but its process has no room: the transmitter waits */
+    uint64_t stuck_arrival;
     struct emu_pkt *ctl_head, **ctl_tail;
     struct emu_qp *ready_head, *ready_tail;
     /* receive: those that wait in the switch, the first being taken */
@@ -216,6 +233,8 @@ struct emu_fabric {
     struct emu_spec spec;
     char *spec_text;
     const struct emu_clock *clock;
+    const struct emu_wire *wire; /* NULL: all ports are in this process */
+    uint32_t qpn_mask, qpn_tag;  /* bits of QPNs that are not random */
     struct emu_rng rng;
     struct emu_dev *devs; /* host-major, then GPU, then port */
     int n_devs, per_host;

@@ -63,7 +63,7 @@ EMU_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t lengt
     struct emu_owner *self = emu_self();
     uint64_t va = (uintptr_t)addr;
 
-    return emu_abi_reg(pd, addr, length, va, va + emu_mr_shift(self ? self->index : 0), access);
+    return emu_abi_reg(pd, addr, length, va, va + (self ? self->shift : 0), access);
 }
 
 EMU_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -73,7 +73,7 @@ EMU_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t
     if (iova == (uintptr_t)addr) {
         struct emu_owner *self = emu_self();
 
-        return emu_abi_reg(pd, addr, length, iova, iova + emu_mr_shift(self ? self->index : 0), (int)access);
+        return emu_abi_reg(pd, addr, length, iova, iova + (self ? self->shift : 0), (int)access);
     }
     return emu_abi_reg(pd, addr, length, iova, iova, (int)access);
 }
@@ -106,15 +106,10 @@ EMU_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
     return emu_leave(f, emu_mr_dereg((struct emu_mr *)mr));
 }
 
-EMU_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+static struct emu_channel *emu_abi_channel(struct ibv_context *context)
 {
-    struct emu_fabric *f = emu_fabric_of(context);
-    struct emu_channel *ch;
+    struct emu_channel *ch = calloc(1, sizeof(*ch));
 
-    if (emu_enter(f, EMU_COST_OBJECT, "ibv_create_comp_channel"))
-        return NULL;
-    emu_leave(f, 0);
-    ch = calloc(1, sizeof(*ch));
     if (!ch)
         return NULL;
     ch->ibv.context = context;
@@ -127,7 +122,19 @@ EMU_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *
     ch->next = emu_ctx_of(context)->channels;
     emu_ctx_of(context)->channels = ch;
     emu_ctx_of(context)->refs++;
-    return &ch->ibv;
+    return ch;
+}
+
+EMU_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+    struct emu_fabric *f = emu_fabric_of(context);
+    struct emu_channel *ch;
+
+    if (emu_enter(f, EMU_COST_OBJECT, "ibv_create_comp_channel"))
+        return NULL;
+    ch = emu_abi_channel(context);
+    emu_leave(f, 0);
+    return ch ? &ch->ibv : NULL;
 }
 
 EMU_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
@@ -301,6 +308,12 @@ static int emu_abi_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 
     if (!self || n < 0)
         return -1;
+    if (f->clock->real) {
+        f->clock->lock(f);
+        got = emu_cq_take(cq, n, wc);
+        f->clock->unlock(f);
+        return got;
+    }
     self->last_call = "ibv_poll_cq";
     f->clock->charge(f, emu_cost_ns(EMU_COST_POLL_EMPTY));
     if (f->clock->canceled(f))

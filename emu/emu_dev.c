@@ -28,9 +28,11 @@ int emu_enter(struct emu_fabric *f, enum emu_cost cost, const char *what)
 
     if (!self)
         return -ENOTSUP;
-    self->last_call = what;
-    self->changes++;
-    f->clock->charge(f, emu_dev_cost(f, cost));
+    if (!f->clock->real) {
+        self->last_call = what;
+        self->changes++;
+        f->clock->charge(f, emu_dev_cost(f, cost));
+    }
     f->clock->lock(f);
     return 0;
 }

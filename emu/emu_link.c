@@ -9,6 +9,8 @@
  */
 #include "emu.h"
 
+enum { EMU_LINK_AGAIN_NS = 20000 }; /* between two attempts to hand over a packet that finds no room */
+
 static void emu_link_start(struct emu_port *port);
 
 uint64_t emu_link_time(const struct emu_port *p, uint32_t wire_bytes)
@@ -16,6 +18,23 @@ uint64_t emu_link_time(const struct emu_port *p, uint32_t wire_bytes)
     double ns = (double)wire_bytes * 8e9 / ((double)p->rate_bits * p->slow);
 
     return (uint64_t)(ns + 0.5);
+}
+
+/** A packet goes where it is taken at its arrival: here or in another process. False: that has no room for it now. */
+static bool emu_link_hand_over(struct emu_port *src, struct emu_pkt *p, uint64_t arrival)
+{
+    struct emu_fabric *f = src->dev->fabric;
+    enum emu_carried how = f->wire ? f->wire->carry(p, arrival) : EMU_CARRY_OURS;
+
+    if (how == EMU_CARRY_FULL)
+        return false;
+    if (how == EMU_CARRY_OURS) {
+        f->clock->at(f, arrival, emu_switch_arrive, p, 0);
+        return true;
+    }
+    src->lost += how == EMU_CARRY_NOBODY;
+    emu_pkt_free(f, p);
+    return true;
 }
 
 /** The packet's last bit has left src at time t: it travels, or is lost. */
@@ -37,14 +56,23 @@ static void emu_link_travel(struct emu_port *src, struct emu_pkt *p, uint64_t t)
     if (arrival < *last) /* jitter moves a path as a whole: no packet overtakes another on it */
         arrival = *last;
     *last = arrival;
-    f->clock->at(f, arrival, emu_switch_arrive, p, 0);
+    if (!emu_link_hand_over(src, p, arrival)) {
+        src->stuck = p;
+        src->stuck_arrival = arrival;
+    }
 }
 
 static void emu_link_sent(void *obj, uint64_t arg)
 {
     struct emu_port *port = obj;
+    struct emu_fabric *f = port->dev->fabric;
 
     (void)arg;
+    if (port->stuck && !emu_link_hand_over(port, port->stuck, port->stuck_arrival)) {
+        f->clock->at(f, f->clock->now(f) + EMU_LINK_AGAIN_NS, emu_link_sent, port, 0);
+        return;
+    }
+    port->stuck = NULL;
     port->tx_busy = false;
     emu_link_start(port);
 }
@@ -135,7 +163,8 @@ static void emu_link_start(struct emu_port *port)
         port->tx_busy = false;
         return;
     }
-    t = now + emu_link_time(port, p->wire_bytes);
+    t = emu_link_time(port, p->wire_bytes);
+    t = f->wire ? f->wire->send(port, now, t) : now + t;
     through = emu_bus_through(port, qp, EMU_OUT, now, emu_pkt_payload(p));
     t = through > t ? through : t;
     f->clock->at(f, t, emu_link_sent, port, 0);

@@ -14,7 +14,7 @@ static uint32_t emu_qp_new_number(struct emu_dev *d)
     uint32_t qpn;
 
     do
-        qpn = (uint32_t)emu_rng_next(&d->fabric->rng) & 0xffffff;
+        qpn = ((uint32_t)emu_rng_next(&d->fabric->rng) & 0xffffff & ~d->fabric->qpn_mask) | d->fabric->qpn_tag;
     while (qpn < 2 || emu_map_get(&d->qps, qpn)); /* 0 and 1 are the management QPs */
     return qpn;
 }

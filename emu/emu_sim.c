@@ -7,6 +7,7 @@
  * first, so what the call then sees is exact. Called through emu_sim_api; next: emu_abi.c for the PEs' verbs calls.
  */
 #include "emu_pattern.h"
+#include "emu_real.h"
 #include "emu_sim_int.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ struct emu_pe *emu_sim_self(void)
 
 struct emu_owner *emu_self(void)
 {
-    return emu_sim_current ? &emu_sim_current->owner : NULL;
+    return emu_sim_current ? &emu_sim_current->owner : emu_real_self();
 }
 
 static struct emu_sim *emu_sim_of(struct emu_fabric *f)
@@ -377,7 +378,11 @@ static int emu_sim_build(struct emu_sim *s)
     for (int i = 0; i < s->n_pes; i++) {
         s->pe[i].sim = s;
         s->pe[i].owner = (struct emu_owner){
-            .fabric = &s->fabric, .index = i, .host = i / s->fabric.spec.gpus, .last_call = "nothing yet"};
+            .fabric = &s->fabric,
+            .index = i,
+            .host = i / s->fabric.spec.gpus,
+            .shift = emu_mr_shift(i),
+            .last_call = "nothing yet"};
     }
     return 0;
 }
