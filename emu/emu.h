@@ -80,8 +80,8 @@ enum emu_carried { EMU_CARRY_OURS, EMU_CARRY_TAKEN, EMU_CARRY_FULL, EMU_CARRY_NO
 struct emu_wire {
     /* The port has a packet to send from start on that takes so long: when it is through. */
     uint64_t (*send)(struct emu_port *p, uint64_t start, uint64_t time);
-    /* The same for one to take, which may be through at now if the port was idle. */
-    uint64_t (*receive)(struct emu_port *p, uint64_t now, uint64_t time);
+    /* The same for one to take, which may be through at its arrival if the port was idle. */
+    uint64_t (*receive)(struct emu_port *p, uint64_t arrival, uint64_t time);
     /* Copies a packet to the process that it is for. FULL: not now. The packet stays the caller's. */
     enum emu_carried (*carry)(struct emu_pkt *p, uint64_t arrival);
 };
@@ -127,6 +127,7 @@ struct emu_pkt {
     struct emu_pkt *made_before; /* all packets of the fabric, for the end */
     uint32_t holds;              /* those that still want the payload, beside whoever has the packet */
     struct emu_port *src, *dst;
+    uint64_t arrival; /* at the switch, where time is real */
     uint32_t dst_qpn;
     enum emu_op op;
     unsigned flags;

@@ -28,12 +28,12 @@ static uint64_t emu_carry_send(struct emu_port *p, uint64_t start, uint64_t time
     return emu_meet_reserve(&emu_carry_real(p)->meet.port[p->index].tx_free, start, time, 0);
 }
 
-static uint64_t emu_carry_receive(struct emu_port *p, uint64_t now, uint64_t time)
+static uint64_t emu_carry_receive(struct emu_port *p, uint64_t arrival, uint64_t time)
 {
-    return emu_meet_reserve(&emu_carry_real(p)->meet.port[p->index].rx_free, 0, time, now);
+    return emu_meet_reserve(&emu_carry_real(p)->meet.port[p->index].rx_free, 0, time, arrival);
 }
 
-static int emu_carry_carry(struct emu_pkt *p, uint64_t arrival)
+static enum emu_carried emu_carry_carry(struct emu_pkt *p, uint64_t arrival)
 {
     struct emu_real *r = emu_carry_real(p->src);
     int to = (int)(p->dst_qpn & r->fabric.qpn_mask), self = r->meet.self;
@@ -44,7 +44,7 @@ static int emu_carry_carry(struct emu_pkt *p, uint64_t arrival)
     if (to == self)
         return EMU_CARRY_OURS;
     if (r->meet.fd < 0)
-        return EMU_CARRY_NOBODY; /* the process ends; its rings may be another's already */
+        return EMU_CARRY_NOBODY;                         /* the process ends; its rings may be another's already */
     emu_payload_make_bytes(&p->payload, p->payload.len); /* patterns are known to this process alone */
     rec.pkt = *p;
     if (!emu_ring_put(&r->meet.ring[self * EMU_MEET_MEMBERS + to], &rec, sizeof(rec), p->payload.bytes, p->payload.len))
@@ -89,6 +89,7 @@ static void emu_carry_take(struct emu_real *r, const struct emu_record *rec, uin
     p->next = NULL;
     p->made_before = made_before;
     p->holds = 0;
+    p->arrival = rec->arrival;
     p->src = &f->devs[rec->src].port;
     p->dst = &f->devs[rec->dst].port;
     p->payload.runs = 0;

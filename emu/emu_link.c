@@ -29,6 +29,7 @@ static bool emu_link_hand_over(struct emu_port *src, struct emu_pkt *p, uint64_t
     if (how == EMU_CARRY_FULL)
         return false;
     if (how == EMU_CARRY_OURS) {
+        p->arrival = arrival;
         f->clock->at(f, arrival, emu_switch_arrive, p, 0);
         return true;
     }

@@ -198,8 +198,8 @@ static int emu_meet_attach(struct emu_meet *m, const struct emu_spec *spec, cons
         return rc;
     if (memcmp(m->page->magic, emu_meet_magic, sizeof(emu_meet_magic)) != 0 || m->page->bytes != m->bytes ||
         strcmp(m->page->spec, text) != 0) {
-        snprintf(why, why_len, "emu: %s is there with fabric \"%.200s\", expected \"%.200s\": give it another name", m->path,
-                 m->page->spec, text);
+        snprintf(why, why_len, "emu: %s is there with fabric \"%.200s\", expected \"%.200s\": give it another name",
+                 m->path, m->page->spec, text);
         return -EEXIST;
     }
     return 0;

@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 enum {
-    EMU_REAL_EVENTS = 256,      /* that one holder of the lock carries out at once */
-    EMU_REAL_LATE_NS = 1000000, /* how long ago an event may have been due and still happen at that time */
-    EMU_REAL_NAP_NS = 50000,    /* between two looks of the engine while the program makes calls itself */
+    EMU_REAL_EVENTS = 256,       /* that one holder of the lock carries out at once */
+    EMU_REAL_LATE_NS = 20000000, /* how long ago an event may have been due and still happen at that time */
+    EMU_REAL_NAP_NS = 50000,     /* between two looks of the engine while the program makes calls itself */
     EMU_REAL_TICK_NS = 1000000,
     EMU_REAL_WAIT_NS = 50000000 /* one sleep in a verbs call: whatever was missed is seen then */
 };

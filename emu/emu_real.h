@@ -29,7 +29,7 @@ struct emu_real {
     uint32_t sleepers;
     uint64_t left; /* members whose rings still hold something */
     uint32_t pulled, changes_seen;
-    uint32_t *port_seen;                     /* shared changes of each port that were applied */
+    uint32_t *port_seen;                    /* shared changes of each port that were applied */
     uint64_t (*counted)[EMU_MEET_COUNTERS]; /* what of each port's counters others know of */
 };
 

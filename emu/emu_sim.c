@@ -377,12 +377,11 @@ static int emu_sim_build(struct emu_sim *s)
         return -ENOMEM;
     for (int i = 0; i < s->n_pes; i++) {
         s->pe[i].sim = s;
-        s->pe[i].owner = (struct emu_owner){
-            .fabric = &s->fabric,
-            .index = i,
-            .host = i / s->fabric.spec.gpus,
-            .shift = emu_mr_shift(i),
-            .last_call = "nothing yet"};
+        s->pe[i].owner = (struct emu_owner){.fabric = &s->fabric,
+                                            .index = i,
+                                            .host = i / s->fabric.spec.gpus,
+                                            .shift = emu_mr_shift(i),
+                                            .last_call = "nothing yet"};
     }
     return 0;
 }

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pairs.h - plain verbs among the processes of a real.h run: each has one device and memory, and an RC queue pair to every
+ * process, the own one included.
+ */
+#ifndef PAIRS_H
+#define PAIRS_H
+
+#include <infiniband/verbs.h>
+
+#include "real.h"
+
+enum { PAIRS_BYTES = 4 << 20, PAIRS_DEPTH = 64, PAIRS_TIMEOUT = 14 /* 67 ms */ };
+
+struct pairs {
+    struct real *run;
+    int me;
+    struct ibv_context *ctx;
+    struct ibv_pd *pd;
+    struct ibv_cq *cq;
+    struct ibv_mr *mr;
+    struct ibv_qp *qp[REAL_PROCS];
+    unsigned char *bytes;
+    uint64_t addr[REAL_PROCS];
+    uint32_t rkey[REAL_PROCS];
+};
+
+/** Opens device number dev of the host and connects to all. 0, or -1 after noting what failed. */
+int pairs_open(struct pairs *p, struct real *r, int me, int dev);
+void pairs_close(struct pairs *p);
+/** Posts a request to a peer: len bytes between offsets of the two memories. 0, or an errno. */
+int pairs_post(struct pairs *p, int to, enum ibv_wr_opcode op, size_t local, size_t remote, uint32_t len,
+               uint64_t operand);
+/** Waits for one completion. False: none in 20 s. */
+bool pairs_poll(struct pairs *p, struct ibv_wc *wc);
+/** Both; the completion must say success. 0, or -1. */
+int pairs_do(struct pairs *p, int to, enum ibv_wr_opcode op, size_t local, size_t remote, uint32_t len,
+             uint64_t operand);
+
+#endif
