@@ -44,6 +44,7 @@ struct emu_port;
 struct emu_ctx;
 struct emu_qp;
 struct emu_cq;
+struct emu_ex;
 
 /** Work to be done at a time; arg is free for a generation number. */
 typedef void (*emu_event_fn)(void *obj, uint64_t arg);
@@ -495,7 +496,11 @@ struct emu_atomic_done {
 enum { EMU_REPLIES = 64 };
 
 struct emu_qp {
-    struct ibv_qp ibv;
+    union {
+        struct ibv_qp ibv;
+        struct ibv_qp_ex ex;
+    };
+    struct emu_ex *staged; /* where requests are put together (emu_ex.c), or NULL */
     struct emu_ctx *ctx;
     struct emu_port *port, *peer;
     struct ibv_qp_cap cap;

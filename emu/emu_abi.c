@@ -251,7 +251,7 @@ EMU_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 
 /* ---- data path ------------------------------------------------------------------------------------------------------- */
 
-static int emu_abi_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+int emu_abi_post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
     struct emu_fabric *f = emu_fabric_of(qp->context);
     int rc, taken;
@@ -349,7 +349,7 @@ void emu_abi_fill_ops(struct ibv_context_ops *ops)
 {
     ops->poll_cq = emu_abi_poll_cq;
     ops->req_notify_cq = emu_abi_req_notify;
-    ops->post_send = emu_abi_post_send;
+    ops->post_send = emu_abi_post_list;
     ops->post_recv = emu_abi_post_recv;
 }
 

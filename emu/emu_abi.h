@@ -13,6 +13,8 @@ int emu_enter(struct emu_fabric *f, enum emu_cost cost, const char *what);
 int emu_leave(struct emu_fabric *f, int rc);
 /** The fabric behind a context. */
 struct emu_fabric *emu_fabric_of(struct ibv_context *c);
+/** ibv_post_send(3). */
+int emu_abi_post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /** Fills in the data path's function pointers. */
 void emu_abi_fill_ops(struct ibv_context_ops *ops);
 

@@ -22,10 +22,32 @@ static void emu_mem_host_load(const struct emu_mr *mr, uint64_t off, struct emu_
     memcpy(to->bytes + at, (const char *)mr->ibv.addr + off, len);
 }
 
+/** Words come whole, and behind all that came before them, to whoever looks at memory without a verbs call. */
+static bool emu_mem_host_word(char *to, const unsigned char *from, uint32_t len)
+{
+    uint64_t w8;
+    uint32_t w4;
+
+    if (len == 8 && ((uintptr_t)to & 7) == 0) {
+        memcpy(&w8, from, sizeof(w8));
+        __atomic_store_n((uint64_t *)(void *)to, w8, __ATOMIC_RELEASE);
+        return true;
+    }
+    if (len == 4 && ((uintptr_t)to & 3) == 0) {
+        memcpy(&w4, from, sizeof(w4));
+        __atomic_store_n((uint32_t *)(void *)to, w4, __ATOMIC_RELEASE);
+        return true;
+    }
+    return false;
+}
+
 static void emu_mem_host_store(const struct emu_mr *mr, uint64_t off, const struct emu_payload *from, uint32_t at,
                                uint32_t len)
 {
-    emu_payload_read(from, at, (char *)mr->ibv.addr + off, len);
+    char *to = (char *)mr->ibv.addr + off;
+
+    if (from->runs || !emu_mem_host_word(to, from->bytes + at, len))
+        emu_payload_read(from, at, to, len);
 }
 
 static uint64_t emu_mem_host_load8(const struct emu_mr *mr, uint64_t off)

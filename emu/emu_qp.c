@@ -3,7 +3,7 @@
  * emu_qp.c - the life of an RC queue pair: create, change state, flush, destroy. Moves no data. Called by emu_abi.c and,
  * on errors, by emu_req.c and emu_resp.c; next: emu_post.c for requests.
  */
-#include "emu.h"
+#include "emu_ex.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,6 +35,7 @@ static void emu_qp_free(struct emu_qp *qp)
     free(qp->sq);
     free(qp->rq);
     free(qp->inline_slab);
+    emu_ex_free(qp->staged);
     free(qp);
 }
 

@@ -23,7 +23,8 @@
 enum {
     EMU_REAL_EVENTS = 256,       /* that one holder of the lock carries out at once */
     EMU_REAL_LATE_NS = 20000000, /* how long ago an event may have been due and still happen at that time */
-    EMU_REAL_NAP_NS = 50000,     /* between two looks of the engine while the program makes calls itself */
+    EMU_REAL_NAP_NS = 20000,     /* between two looks of the engine while the program polls */
+    EMU_REAL_BUSY_NS = 3000,     /* a program that polls calls more often than this */
     EMU_REAL_TICK_NS = 1000000,
     EMU_REAL_WAIT_NS = 50000000 /* one sleep in a verbs call: whatever was missed is seen then */
 };
@@ -155,7 +156,7 @@ static uint64_t emu_real_idle_ns(struct emu_real *r, uint64_t now, bool *doze)
 {
     uint64_t first = emu_heap_first(&r->heap), ns = first > now ? first - now : 0;
 
-    *doze = now - r->called >= EMU_REAL_NAP_NS;
+    *doze = now - r->called >= EMU_REAL_BUSY_NS;
     if (!*doze)
         return EMU_REAL_NAP_NS;
     if (r->left && ns > EMU_REAL_NAP_NS)

@@ -10,7 +10,11 @@
 
 #include "real.h"
 
-enum { PAIRS_BYTES = 4 << 20, PAIRS_DEPTH = 64, PAIRS_TIMEOUT = 14 /* 67 ms */ };
+enum {
+    PAIRS_BYTES = 4 << 20,
+    PAIRS_DEPTH = 64,
+    PAIRS_TIMEOUT = 17 /* 0.5 s: processes may have to wait long for a CPU */
+};
 
 struct pairs {
     struct real *run;

@@ -17,7 +17,7 @@
 
 #include "real.h"
 
-enum { ROOM = 1 << 20, WORDS = 64, BYTES = (REAL_PROCS + 1) * ROOM, ROUNDS = 60, ADDS = 40 };
+enum { ROOM = 1 << 20, WORDS = 512, BYTES = (REAL_PROCS + 1) * ROOM, ROUNDS = 60, ADDS = 40 };
 
 /** One process's side. Bytes, then words. */
 struct pe {
