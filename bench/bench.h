@@ -134,6 +134,9 @@ struct bench_result {
  */
 int bench_emu_load(const char *path, const struct emu_sim_api **out, char *why, size_t why_len);
 
+/** The file that a loaded emulator came from. 0, or -ENOENT. */
+int bench_emu_where(const struct emu_sim_api *emu, char *out, size_t len);
+
 /**
  * Runs a generator on a fresh cluster. A sender's i-th peer is the i-th PE behind it in the order of PEs, its own node's
  * last. 0 even if errors were counted: they are in the result. -EINVAL for a bad spec, or what the fabric, libbraid or

@@ -45,6 +45,16 @@ static int bench_emu_find(char *out, size_t len)
     return -ENOENT;
 }
 
+int bench_emu_where(const struct emu_sim_api *emu, char *out, size_t len)
+{
+    char link[PATH_MAX];
+    Dl_info info;
+
+    if (!dladdr(emu, &info) || !realpath(info.dli_fname, link) || snprintf(out, len, "%s", link) >= (int)len)
+        return -ENOENT;
+    return 0;
+}
+
 int bench_emu_load(const char *path, const struct emu_sim_api **out, char *why, size_t why_len)
 {
     const struct emu_sim_api *(*get)(uint32_t) = NULL;

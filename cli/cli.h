@@ -18,6 +18,8 @@ enum cli_status { CLI_GOOD = 0, CLI_WRONG = 1, CLI_USAGE = 2 };
 int cli_demo(int argc, char **argv);
 /** `braid bench`: traffic generators on an emulated fabric. */
 int cli_bench(int argc, char **argv);
+/** `braid emu`: a command inside an emulated fabric in real time. */
+int cli_emu(int argc, char **argv);
 /** `braid options`: prints the option table. */
 int cli_options(int argc, char **argv);
 

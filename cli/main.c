@@ -17,6 +17,7 @@ struct cli_command {
 static const struct cli_command cli_commands[] = {
     {"bench", cli_bench, "puts, gets, signals and atomics on an emulated fabric: rates, delays, every byte checked"},
     {"demo", cli_demo, "chunks and signals over two emulated ports: one port, blocking, braid"},
+    {"emu", cli_emu, "a command inside an emulated fabric in real time; changes to one that runs"},
     {"options", cli_options, "the settings of libbraid: name, environment variable, default, meaning"},
 };
 
@@ -48,7 +49,7 @@ static int cli_run(int argc, char **argv)
         if (strcmp(argv[1], cli_commands[i].name) == 0)
             return cli_commands[i].run(argc - 1, argv + 1);
     }
-    fprintf(stderr, "braid: seen \"%s\", expected a command: bench, demo, options (see braid --help)\n", argv[1]);
+    fprintf(stderr, "braid: seen \"%s\", expected a command: bench, demo, emu, options (see braid --help)\n", argv[1]);
     return CLI_USAGE;
 }
 

@@ -254,7 +254,10 @@ int emu_fabric_init(struct emu_fabric *f);
 void emu_fabric_fini(struct emu_fabric *f);
 /** The port with that GID, or NULL. */
 struct emu_port *emu_fabric_find_gid(struct emu_fabric *f, const union ibv_gid *gid);
-/** Carries out "port h0/mlx5_0:1 down"; -EINVAL with a reason. */
+/** Reads "port h0/mlx5_0:1 down"; -EINVAL with a reason. */
+int emu_fabric_command(const struct emu_spec *s, const char *command, struct emu_change *out, char *why,
+                       size_t why_len);
+/** Carries it out. */
 int emu_fabric_ctl(struct emu_fabric *f, const char *command, char *why, size_t why_len);
 /** Applies one change to a port and raises its events. */
 void emu_fabric_apply(struct emu_fabric *f, const struct emu_change *c);

@@ -139,7 +139,7 @@ void emu_fabric_apply(struct emu_fabric *f, const struct emu_change *c)
         emu_event_raise_port(p->dev, p->up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
-int emu_fabric_ctl(struct emu_fabric *f, const char *command, char *why, size_t why_len)
+int emu_fabric_command(const struct emu_spec *s, const char *command, struct emu_change *out, char *why, size_t why_len)
 {
     char port[64], kind[16], value[32];
     struct emu_change c = {0};
@@ -154,17 +154,27 @@ int emu_fabric_ctl(struct emu_fabric *f, const char *command, char *why, size_t 
     rc = emu_spec_change(kind, port, n == 3 ? value : NULL, &c, why, why_len);
     if (rc)
         return rc;
-    if (c.port.host >= f->spec.nodes || c.port.dev >= f->per_host) {
-        snprintf(why, why_len, "emu: seen port %s, expected hosts below h%d and devices below mlx5_%d", port,
-                 f->spec.nodes, f->per_host);
+    if (c.port.host >= s->nodes || c.port.dev >= s->gpus * s->ports) {
+        snprintf(why, why_len, "emu: seen port %s, expected hosts below h%d and devices below mlx5_%d", port, s->nodes,
+                 s->gpus * s->ports);
         return -EINVAL;
     }
-    if (!emu_spec_has(&f->spec, &c.port)) {
+    if (!emu_spec_has(s, &c.port)) {
         snprintf(why, why_len, "emu: seen port %s, which this fabric leaves out; expected one that is there", port);
         return -EINVAL;
     }
-    emu_fabric_apply(f, &c);
+    *out = c;
     return 0;
+}
+
+int emu_fabric_ctl(struct emu_fabric *f, const char *command, char *why, size_t why_len)
+{
+    struct emu_change c;
+    int rc = emu_fabric_command(&f->spec, command, &c, why, why_len);
+
+    if (rc == 0)
+        emu_fabric_apply(f, &c);
+    return rc;
 }
 
 static void emu_fabric_timed(void *obj, uint64_t i)

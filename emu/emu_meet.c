@@ -88,17 +88,28 @@ static size_t emu_meet_size(const struct emu_spec *s)
     return emu_meet_rings_at(s) + sizeof(struct emu_ring) * EMU_MEET_MEMBERS * EMU_MEET_MEMBERS;
 }
 
+static void emu_meet_prefix(char *out, size_t len)
+{
+    snprintf(out, len, "braid-emu.%u.", (unsigned)geteuid());
+}
+
+void emu_meet_own_name(const char *spec, char out[24])
+{
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+
+    for (const char *p = spec; *p; p++)
+        h = (h ^ (unsigned char)*p) * 1099511628211u;
+    snprintf(out, 24, "%016llx", (unsigned long long)h);
+}
+
 /** "/dev/shm/braid-emu.UID.NAME" */
 static int emu_meet_path(struct emu_meet *m, const char *name, const char *spec, char *why, size_t why_len)
 {
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-    char hash[24];
+    char own[24];
 
-    for (const char *p = spec ? spec : ""; *p; p++)
-        h = (h ^ (unsigned char)*p) * 1099511628211u;
-    snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)h);
+    emu_meet_own_name(spec ? spec : "", own);
     if (!name)
-        name = hash;
+        name = own;
     if (!*name || strlen(name) > EMU_MEET_NAME || strchr(name, '/')) {
         snprintf(why, why_len, "emu: seen fabric name '%.60s', expected 1 to %d characters without '/'", name,
                  EMU_MEET_NAME);
@@ -262,6 +273,30 @@ out:
     return rc;
 }
 
+/** The path of this user's only fabric. */
+static int emu_meet_only(struct emu_meet *m, char *why, size_t why_len)
+{
+    DIR *d;
+    struct dirent *e;
+    char prefix[32];
+    int n = 0;
+
+    emu_meet_sweep();
+    emu_meet_prefix(prefix, sizeof(prefix));
+    d = opendir(emu_meet_folder);
+    while (d && (e = readdir(d))) {
+        if (strncmp(e->d_name, prefix, strlen(prefix)) == 0 && n++ == 0)
+            snprintf(m->path, sizeof(m->path), "%s/%.90s", emu_meet_folder, e->d_name);
+    }
+    if (d)
+        closedir(d);
+    if (n == 1)
+        return 0;
+    snprintf(why, why_len, "emu: seen %d fabrics of this user, expected one: %s", n,
+             n ? "say which by its name" : "no process is in any");
+    return n ? -EINVAL : -ENOENT;
+}
+
 int emu_meet_visit(struct emu_meet *m, const char *name, char *why, size_t why_len)
 {
     struct emu_spec spec;
@@ -269,7 +304,7 @@ int emu_meet_visit(struct emu_meet *m, const char *name, char *why, size_t why_l
     int rc;
 
     *m = (struct emu_meet){.fd = -1, .self = -1};
-    rc = emu_meet_path(m, name, NULL, why, why_len);
+    rc = name ? emu_meet_path(m, name, NULL, why, why_len) : emu_meet_only(m, why, why_len);
     if (rc == 0)
         rc = emu_meet_open_retry(m, false, why, why_len);
     if (rc)
@@ -337,7 +372,7 @@ void emu_meet_sweep(void)
     struct dirent *e;
     char prefix[32];
 
-    snprintf(prefix, sizeof(prefix), "braid-emu.%u.", (unsigned)geteuid());
+    emu_meet_prefix(prefix, sizeof(prefix));
     while (d && (e = readdir(d))) {
         if (strncmp(e->d_name, prefix, strlen(prefix)) == 0)
             emu_meet_sweep_one(dirfd(d), e->d_name);

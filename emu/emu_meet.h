@@ -65,6 +65,8 @@ uint64_t emu_meet_time(void);
  */
 int emu_meet_join(struct emu_meet *m, const char *name, const struct emu_spec *spec, int host, char *why,
                   size_t why_len);
+/** The name of a fabric without one: goes with the SPEC as emu_spec_print() writes it. */
+void emu_meet_own_name(const char *spec, char out[24]);
 /** Opens a fabric that is there, without becoming a member. -ENOENT where there is none. */
 int emu_meet_visit(struct emu_meet *m, const char *name, char *why, size_t why_len);
 /** Is a member no more; the last one takes the fabric away. What is mapped stays readable: other threads may look at it. */

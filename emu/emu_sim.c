@@ -9,6 +9,7 @@
 #include "emu_pattern.h"
 #include "emu_real.h"
 #include "emu_sim_int.h"
+#include "emu_view.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -516,6 +517,11 @@ EMU_EXPORT const struct emu_sim_api *emu_sim_api(uint32_t version)
         .pe_planes = emu_report_pe_planes,
         .pe_ceiling = emu_report_pe_ceiling,
         .ceiling_text = emu_report_ceiling_text,
+        .spec_name = emu_view_name,
+        .spec_ports = emu_view_spec_ports,
+        .real_ports = emu_view_real_ports,
+        .real_ctl = emu_view_real_ctl,
+        .real_sweep = emu_meet_sweep,
     };
 
     return version == EMU_SIM_VERSION ? &api : NULL;

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EMU_SIM_VERSION 1
+#define EMU_SIM_VERSION 2
 
 /** A cluster in virtual time. */
 struct emu_sim;
@@ -35,6 +35,18 @@ struct emu_sim_options {
     uint64_t seed;      /**< decides every random choice of the fabric: keys, QPNs, jitter, loss */
     enum emu_sim_vehicle vehicle;
     uint64_t limit_ns; /**< virtual time at which run() gives up with -ETIME; 0: 100 s */
+};
+
+/** A port of a fabric in real time. Counters are a millisecond or so behind. */
+struct emu_real_port {
+    char host[16]; /**< "h0" */
+    char port[56]; /**< "mlx5_0:1" */
+    uint64_t rate_bits;
+    uint64_t guid;
+    unsigned char gid[16];
+    int up;
+    double slow; /**< fraction of the rate that is left */
+    uint64_t tx_payload, rx_payload, wire_tx, wire_rx, lost, dropped;
 };
 
 /** Counters of one emulated port. */
@@ -134,6 +146,19 @@ struct emu_sim_api {
     uint64_t (*pattern_diff)(const void *addr, size_t len, uint64_t tag);
     /** How many runs describe the memory that addr lies in: what it costs, 32 bytes each. */
     size_t (*pattern_runs)(const void *addr);
+
+    /* Real time: fabrics between processes, from outside. name NULL: the only one that this user has. */
+
+    /** The name of the fabric that processes with this SPEC meet in unless they are told another. -EINVAL with a reason. */
+    int (*spec_name)(const char *fabric, char out[24], char *why, size_t why_len);
+    /** The ports of a SPEC in the order of hosts and devices: how many (only max are written), or -EINVAL with a reason. */
+    int (*spec_ports)(const char *fabric, struct emu_real_port *out, int max, char *why, size_t why_len);
+    /** The same of a fabric that runs, with what the ports have carried. -ENOENT where there is none. */
+    int (*real_ports)(const char *name, struct emu_real_port *out, int max, char *why, size_t why_len);
+    /** Changes a fabric that runs, for all its processes, as ctl() does. */
+    int (*real_ctl)(const char *name, const char *command, char *why, size_t why_len);
+    /** Removes what is left of this user's fabrics whose processes are all gone. */
+    void (*real_sweep)(void);
 };
 
 /** The table, or NULL for a version this object does not have. Look it up with dlsym(). */

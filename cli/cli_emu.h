@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli_emu.h - what the files of `braid emu` share: the tree that shows emulated devices in /sys.
+ */
+#ifndef CLI_EMU_H
+#define CLI_EMU_H
+
+#include <stdbool.h>
+
+#include "cli.h"
+#include "emu_sim.h"
+
+enum { CLI_EMU_PORTS = 2048 };
+
+/** Makes the tree of a host's devices in a new folder below TMPDIR, for this user alone; its name goes to out. 0 or -1. */
+int cli_emu_tree_make(char *out, size_t len, const char *host, const struct emu_real_port *port, int n);
+/** Writes states and counters anew. n < 0: nothing is known yet. */
+void cli_emu_tree_update(const char *tree, const char *host, const struct emu_real_port *port, int n);
+/** Removes it. "": there is none. */
+void cli_emu_tree_remove(const char *tree);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * emu_sysfs.c - shows programs the emulated devices in /sys without touching it: an object for LD_PRELOAD whose open(), stat()
+ * and so on turn paths below /sys/class/infiniband and a few others into paths below a folder (BRAID_EMU_SYSFS) where
+ * `braid emu` has laid out the same tree. Works without root, in containers. Knows nothing of devices.
+ *
+ * Only calls by a program's own name for them are seen: what libc opens for itself is not. Called by programs; next: libc.
+ */
+/* Both names of each function are wanted, and none of them to mean the other. */
+#undef _FILE_OFFSET_BITS
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EMU_EXPORT __attribute__((visibility("default")))
+
+static const char *const emu_sysfs_below[] = {"/sys/class/infiniband", "/sys/class/infiniband_verbs",
+                                              "/sys/devices/pci0000:b0"};
+
+/** libc's own function. ISO C has no cast from object to function pointer; POSIX promises that the bytes are good. */
+static void emu_sysfs_next(void *fn, const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+
+    memcpy(fn, &found, sizeof(found));
+}
+
+/** The path to use instead: in room, or the same one. */
+static const char *emu_sysfs_path(const char *path, char room[PATH_MAX])
+{
+    const char *tree = getenv("BRAID_EMU_SYSFS");
+
+    for (size_t i = 0; path && tree && i < sizeof(emu_sysfs_below) / sizeof(emu_sysfs_below[0]); i++) {
+        size_t len = strlen(emu_sysfs_below[i]);
+
+        if (strncmp(path, emu_sysfs_below[i], len) == 0 && (path[len] == '\0' || path[len] == '/') &&
+            snprintf(room, PATH_MAX, "%s%s", tree, path + strlen("/sys")) < PATH_MAX)
+            return room;
+    }
+    return path;
+}
+
+static bool emu_sysfs_has_mode(int flags)
+{
+    return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+EMU_EXPORT int open(const char *path, int flags, ...)
+{
+    static int (*next)(const char *, int, ...);
+    char room[PATH_MAX];
+    mode_t mode = 0;
+    va_list ap;
+
+    if (emu_sysfs_has_mode(flags)) {
+        va_start(ap, flags);
+        mode = va_arg(ap, mode_t);
+        va_end(ap);
+    }
+    if (!next)
+        emu_sysfs_next(&next, "open");
+    return next(emu_sysfs_path(path, room), flags, mode);
+}
+
+EMU_EXPORT int open64(const char *path, int flags, ...)
+{
+    static int (*next)(const char *, int, ...);
+    char room[PATH_MAX];
+    mode_t mode = 0;
+    va_list ap;
+
+    if (emu_sysfs_has_mode(flags)) {
+        va_start(ap, flags);
+        mode = va_arg(ap, mode_t);
+        va_end(ap);
+    }
+    if (!next)
+        emu_sysfs_next(&next, "open64");
+    return next(emu_sysfs_path(path, room), flags, mode);
+}
+
+EMU_EXPORT int openat(int folder, const char *path, int flags, ...)
+{
+    static int (*next)(int, const char *, int, ...);
+    char room[PATH_MAX];
+    mode_t mode = 0;
+    va_list ap;
+
+    if (emu_sysfs_has_mode(flags)) {
+        va_start(ap, flags);
+        mode = va_arg(ap, mode_t);
+        va_end(ap);
+    }
+    if (!next)
+        emu_sysfs_next(&next, "openat");
+    return next(folder, emu_sysfs_path(path, room), flags, mode);
+}
+
+EMU_EXPORT FILE *fopen(const char *path, const char *mode)
+{
+    static FILE *(*next)(const char *, const char *);
+    char room[PATH_MAX];
+
+    if (!next)
+        emu_sysfs_next(&next, "fopen");
+    return next(emu_sysfs_path(path, room), mode);
+}
+
+EMU_EXPORT FILE *fopen64(const char *path, const char *mode)
+{
+    static FILE *(*next)(const char *, const char *);
+    char room[PATH_MAX];
+
+    if (!next)
+        emu_sysfs_next(&next, "fopen64");
+    return next(emu_sysfs_path(path, room), mode);
+}
+
+EMU_EXPORT DIR *opendir(const char *path)
+{
+    static DIR *(*next)(const char *);
+    char room[PATH_MAX];
+
+    if (!next)
+        emu_sysfs_next(&next, "opendir");
+    return next(emu_sysfs_path(path, room));
+}
+
+EMU_EXPORT int access(const char *path, int mode)
+{
+    static int (*next)(const char *, int);
+    char room[PATH_MAX];
+
+    if (!next)
+        emu_sysfs_next(&next, "access");
+    return next(emu_sysfs_path(path, room), mode);
+}
+
+EMU_EXPORT int stat(const char *path, struct stat *st)
+{
+    static int (*next)(const char *, struct stat *);
+    char room[PATH_MAX];
+
+    if (!next)
+        emu_sysfs_next(&next, "stat");
+    return next(emu_sysfs_path(path, room), st);
+}
+
+EMU_EXPORT int stat64(const char *path, struct stat64 *st)
+{
+    static int (*next)(const char *, struct stat64 *);
+    char room[PATH_MAX];
+
+    if (!next)
+        emu_sysfs_next(&next, "stat64");
+    return next(emu_sysfs_path(path, room), st);
+}
+
+EMU_EXPORT int lstat(const char *path, struct stat *st)
+{
+    static int (*next)(const char *, struct stat *);
+    char room[PATH_MAX];
+
+    if (!next)
+        emu_sysfs_next(&next, "lstat");
+    return next(emu_sysfs_path(path, room), st);
+}
+
+EMU_EXPORT int lstat64(const char *path, struct stat64 *st)
+{
+    static int (*next)(const char *, struct stat64 *);
+    char room[PATH_MAX];
+
+    if (!next)
+        emu_sysfs_next(&next, "lstat64");
+    return next(emu_sysfs_path(path, room), st);
+}
+
+EMU_EXPORT int fstatat(int folder, const char *path, struct stat *st, int flags)
+{
+    static int (*next)(int, const char *, struct stat *, int);
+    char room[PATH_MAX];
+
+    if (!next)
+        emu_sysfs_next(&next, "fstatat");
+    return next(folder, emu_sysfs_path(path, room), st, flags);
+}
+
+EMU_EXPORT int fstatat64(int folder, const char *path, struct stat64 *st, int flags)
+{
+    static int (*next)(int, const char *, struct stat64 *, int);
+    char room[PATH_MAX];
+
+    if (!next)
+        emu_sysfs_next(&next, "fstatat64");
+    return next(folder, emu_sysfs_path(path, room), st, flags);
+}
+
+EMU_EXPORT int statx(int folder, const char *path, int flags, unsigned mask, struct statx *st)
+{
+    static int (*next)(int, const char *, int, unsigned, struct statx *);
+    char room[PATH_MAX];
+
+    if (!next)
+        emu_sysfs_next(&next, "statx");
+    return next(folder, emu_sysfs_path(path, room), flags, mask, st);
+}
+
+EMU_EXPORT ssize_t readlink(const char *path, char *out, size_t len)
+{
+    static ssize_t (*next)(const char *, char *, size_t);
+    char room[PATH_MAX];
+
+    if (!next)
+        emu_sysfs_next(&next, "readlink");
+    return next(emu_sysfs_path(path, room), out, len);
+}
+
+/** The answer begins with /sys again, wherever the tree lies. */
+EMU_EXPORT char *realpath(const char *path, char *out)
+{
+    static char *(*next)(const char *, char *);
+    const char *tree = getenv("BRAID_EMU_SYSFS");
+    char room[PATH_MAX], real[PATH_MAX], *end;
+    const char *use = emu_sysfs_path(path, room);
+
+    if (!next)
+        emu_sysfs_next(&next, "realpath");
+    if (use == path)
+        return next(path, out);
+    if (!next(use, real))
+        return NULL;
+    if (strncmp(real, tree, strlen(tree)) != 0)
+        return next(use, out);
+    if (!out)
+        out = malloc(PATH_MAX);
+    if (!out)
+        return NULL;
+    end = stpcpy(out, "/sys");
+    snprintf(end, PATH_MAX - 4, "%s", real + strlen(tree));
+    return out;
+}
+
+/* What programs built with _FORTIFY_SOURCE call instead. */
+EMU_EXPORT char *__realpath_chk(const char *path, char *out, size_t len);
+EMU_EXPORT char *__realpath_chk(const char *path, char *out, size_t len)
+{
+    if (len < PATH_MAX)
+        abort();
+    return realpath(path, out);
+}
+
+EMU_EXPORT int __open_2(const char *path, int flags);
+EMU_EXPORT int __open_2(const char *path, int flags)
+{
+    return open(path, flags);
+}
+
+EMU_EXPORT int __open64_2(const char *path, int flags);
+EMU_EXPORT int __open64_2(const char *path, int flags)
+{
+    return open64(path, flags);
+}
+
+EMU_EXPORT ssize_t __readlink_chk(const char *path, char *out, size_t len, size_t room);
+EMU_EXPORT ssize_t __readlink_chk(const char *path, char *out, size_t len, size_t room)
+{
+    if (room < len)
+        abort();
+    return readlink(path, out, len);
+}
