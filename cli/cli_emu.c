@@ -44,7 +44,8 @@ static void cli_emu_help(FILE *to)
 
 static int cli_emu_say(const char *why)
 {
-    fprintf(stderr, "braid emu: %s\n", why);
+    /* The emulator says who speaks; here that is known. */
+    fprintf(stderr, "braid emu: %s\n", strncmp(why, "emu: ", 5) ? why : why + 5);
     return CLI_WRONG;
 }
 

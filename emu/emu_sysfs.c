@@ -22,7 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EMU_EXPORT __attribute__((visibility("default")))
+/* Makes a function of this file the one that a program finds by a name of libc. */
+#define EMU_SYSFS_AS(fn) __attribute__((visibility("default"), alias(fn)))
 
 static const char *const emu_sysfs_below[] = {"/sys/class/infiniband", "/sys/class/infiniband_verbs",
                                               "/sys/devices/pci0000:b0"};
@@ -55,7 +56,7 @@ static bool emu_sysfs_has_mode(int flags)
     return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-EMU_EXPORT int open(const char *path, int flags, ...)
+static int emu_sysfs_open(const char *path, int flags, ...)
 {
     static int (*next)(const char *, int, ...);
     char room[PATH_MAX];
@@ -72,7 +73,7 @@ EMU_EXPORT int open(const char *path, int flags, ...)
     return next(emu_sysfs_path(path, room), flags, mode);
 }
 
-EMU_EXPORT int open64(const char *path, int flags, ...)
+static int emu_sysfs_open64(const char *path, int flags, ...)
 {
     static int (*next)(const char *, int, ...);
     char room[PATH_MAX];
@@ -89,7 +90,7 @@ EMU_EXPORT int open64(const char *path, int flags, ...)
     return next(emu_sysfs_path(path, room), flags, mode);
 }
 
-EMU_EXPORT int openat(int folder, const char *path, int flags, ...)
+static int emu_sysfs_openat(int folder, const char *path, int flags, ...)
 {
     static int (*next)(int, const char *, int, ...);
     char room[PATH_MAX];
@@ -106,7 +107,7 @@ EMU_EXPORT int openat(int folder, const char *path, int flags, ...)
     return next(folder, emu_sysfs_path(path, room), flags, mode);
 }
 
-EMU_EXPORT FILE *fopen(const char *path, const char *mode)
+static FILE *emu_sysfs_fopen(const char *path, const char *mode)
 {
     static FILE *(*next)(const char *, const char *);
     char room[PATH_MAX];
@@ -116,7 +117,7 @@ EMU_EXPORT FILE *fopen(const char *path, const char *mode)
     return next(emu_sysfs_path(path, room), mode);
 }
 
-EMU_EXPORT FILE *fopen64(const char *path, const char *mode)
+static FILE *emu_sysfs_fopen64(const char *path, const char *mode)
 {
     static FILE *(*next)(const char *, const char *);
     char room[PATH_MAX];
@@ -126,7 +127,7 @@ EMU_EXPORT FILE *fopen64(const char *path, const char *mode)
     return next(emu_sysfs_path(path, room), mode);
 }
 
-EMU_EXPORT DIR *opendir(const char *path)
+static DIR *emu_sysfs_opendir(const char *path)
 {
     static DIR *(*next)(const char *);
     char room[PATH_MAX];
@@ -136,7 +137,7 @@ EMU_EXPORT DIR *opendir(const char *path)
     return next(emu_sysfs_path(path, room));
 }
 
-EMU_EXPORT int access(const char *path, int mode)
+static int emu_sysfs_access(const char *path, int mode)
 {
     static int (*next)(const char *, int);
     char room[PATH_MAX];
@@ -146,7 +147,7 @@ EMU_EXPORT int access(const char *path, int mode)
     return next(emu_sysfs_path(path, room), mode);
 }
 
-EMU_EXPORT int stat(const char *path, struct stat *st)
+static int emu_sysfs_stat(const char *path, struct stat *st)
 {
     static int (*next)(const char *, struct stat *);
     char room[PATH_MAX];
@@ -156,7 +157,7 @@ EMU_EXPORT int stat(const char *path, struct stat *st)
     return next(emu_sysfs_path(path, room), st);
 }
 
-EMU_EXPORT int stat64(const char *path, struct stat64 *st)
+static int emu_sysfs_stat64(const char *path, struct stat64 *st)
 {
     static int (*next)(const char *, struct stat64 *);
     char room[PATH_MAX];
@@ -166,7 +167,7 @@ EMU_EXPORT int stat64(const char *path, struct stat64 *st)
     return next(emu_sysfs_path(path, room), st);
 }
 
-EMU_EXPORT int lstat(const char *path, struct stat *st)
+static int emu_sysfs_lstat(const char *path, struct stat *st)
 {
     static int (*next)(const char *, struct stat *);
     char room[PATH_MAX];
@@ -176,7 +177,7 @@ EMU_EXPORT int lstat(const char *path, struct stat *st)
     return next(emu_sysfs_path(path, room), st);
 }
 
-EMU_EXPORT int lstat64(const char *path, struct stat64 *st)
+static int emu_sysfs_lstat64(const char *path, struct stat64 *st)
 {
     static int (*next)(const char *, struct stat64 *);
     char room[PATH_MAX];
@@ -186,7 +187,7 @@ EMU_EXPORT int lstat64(const char *path, struct stat64 *st)
     return next(emu_sysfs_path(path, room), st);
 }
 
-EMU_EXPORT int fstatat(int folder, const char *path, struct stat *st, int flags)
+static int emu_sysfs_fstatat(int folder, const char *path, struct stat *st, int flags)
 {
     static int (*next)(int, const char *, struct stat *, int);
     char room[PATH_MAX];
@@ -196,7 +197,7 @@ EMU_EXPORT int fstatat(int folder, const char *path, struct stat *st, int flags)
     return next(folder, emu_sysfs_path(path, room), st, flags);
 }
 
-EMU_EXPORT int fstatat64(int folder, const char *path, struct stat64 *st, int flags)
+static int emu_sysfs_fstatat64(int folder, const char *path, struct stat64 *st, int flags)
 {
     static int (*next)(int, const char *, struct stat64 *, int);
     char room[PATH_MAX];
@@ -206,7 +207,7 @@ EMU_EXPORT int fstatat64(int folder, const char *path, struct stat64 *st, int fl
     return next(folder, emu_sysfs_path(path, room), st, flags);
 }
 
-EMU_EXPORT int statx(int folder, const char *path, int flags, unsigned mask, struct statx *st)
+static int emu_sysfs_statx(int folder, const char *path, int flags, unsigned mask, struct statx *st)
 {
     static int (*next)(int, const char *, int, unsigned, struct statx *);
     char room[PATH_MAX];
@@ -216,7 +217,7 @@ EMU_EXPORT int statx(int folder, const char *path, int flags, unsigned mask, str
     return next(folder, emu_sysfs_path(path, room), flags, mask, st);
 }
 
-EMU_EXPORT ssize_t readlink(const char *path, char *out, size_t len)
+static ssize_t emu_sysfs_readlink(const char *path, char *out, size_t len)
 {
     static ssize_t (*next)(const char *, char *, size_t);
     char room[PATH_MAX];
@@ -227,7 +228,7 @@ EMU_EXPORT ssize_t readlink(const char *path, char *out, size_t len)
 }
 
 /** The answer begins with /sys again, wherever the tree lies. */
-EMU_EXPORT char *realpath(const char *path, char *out)
+static char *emu_sysfs_realpath(const char *path, char *out)
 {
     static char *(*next)(const char *, char *);
     const char *tree = getenv("BRAID_EMU_SYSFS");
@@ -252,30 +253,49 @@ EMU_EXPORT char *realpath(const char *path, char *out)
 }
 
 /* What programs built with _FORTIFY_SOURCE call instead. */
-EMU_EXPORT char *__realpath_chk(const char *path, char *out, size_t len);
-EMU_EXPORT char *__realpath_chk(const char *path, char *out, size_t len)
+static char *emu_sysfs_realpath_chk(const char *path, char *out, size_t len)
 {
     if (len < PATH_MAX)
         abort();
-    return realpath(path, out);
+    return emu_sysfs_realpath(path, out);
 }
 
-EMU_EXPORT int __open_2(const char *path, int flags);
-EMU_EXPORT int __open_2(const char *path, int flags)
+static int emu_sysfs_open_2(const char *path, int flags)
 {
-    return open(path, flags);
+    return emu_sysfs_open(path, flags);
 }
 
-EMU_EXPORT int __open64_2(const char *path, int flags);
-EMU_EXPORT int __open64_2(const char *path, int flags)
+static int emu_sysfs_open64_2(const char *path, int flags)
 {
-    return open64(path, flags);
+    return emu_sysfs_open64(path, flags);
 }
 
-EMU_EXPORT ssize_t __readlink_chk(const char *path, char *out, size_t len, size_t room);
-EMU_EXPORT ssize_t __readlink_chk(const char *path, char *out, size_t len, size_t room)
+static ssize_t emu_sysfs_readlink_chk(const char *path, char *out, size_t len, size_t room)
 {
     if (room < len)
         abort();
-    return readlink(path, out, len);
+    return emu_sysfs_readlink(path, out, len);
 }
+
+/* ---- under their names ------------------------------------------------------------------------------------------------ */
+
+EMU_SYSFS_AS("emu_sysfs_open") int open(const char *path, int flags, ...);
+EMU_SYSFS_AS("emu_sysfs_open64") int open64(const char *path, int flags, ...);
+EMU_SYSFS_AS("emu_sysfs_openat") int openat(int folder, const char *path, int flags, ...);
+EMU_SYSFS_AS("emu_sysfs_fopen") FILE *fopen(const char *path, const char *mode);
+EMU_SYSFS_AS("emu_sysfs_fopen64") FILE *fopen64(const char *path, const char *mode);
+EMU_SYSFS_AS("emu_sysfs_opendir") DIR *opendir(const char *path);
+EMU_SYSFS_AS("emu_sysfs_access") int access(const char *path, int mode);
+EMU_SYSFS_AS("emu_sysfs_stat") int stat(const char *path, struct stat *st);
+EMU_SYSFS_AS("emu_sysfs_stat64") int stat64(const char *path, struct stat64 *st);
+EMU_SYSFS_AS("emu_sysfs_lstat") int lstat(const char *path, struct stat *st);
+EMU_SYSFS_AS("emu_sysfs_lstat64") int lstat64(const char *path, struct stat64 *st);
+EMU_SYSFS_AS("emu_sysfs_fstatat") int fstatat(int folder, const char *path, struct stat *st, int flags);
+EMU_SYSFS_AS("emu_sysfs_fstatat64") int fstatat64(int folder, const char *path, struct stat64 *st, int flags);
+EMU_SYSFS_AS("emu_sysfs_statx") int statx(int folder, const char *path, int flags, unsigned mask, struct statx *st);
+EMU_SYSFS_AS("emu_sysfs_readlink") ssize_t readlink(const char *path, char *out, size_t len);
+EMU_SYSFS_AS("emu_sysfs_realpath") char *realpath(const char *path, char *out);
+EMU_SYSFS_AS("emu_sysfs_realpath_chk") char *__realpath_chk(const char *path, char *out, size_t len);
+EMU_SYSFS_AS("emu_sysfs_open_2") int __open_2(const char *path, int flags);
+EMU_SYSFS_AS("emu_sysfs_open64_2") int __open64_2(const char *path, int flags);
+EMU_SYSFS_AS("emu_sysfs_readlink_chk") ssize_t __readlink_chk(const char *path, char *out, size_t len, size_t room);

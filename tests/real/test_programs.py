@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_programs.py - `braid emu` as a user meets it, and programs that know nothing of it: perftest, ibv_devinfo.
+
+  test_programs.py BRAID        prints TAP
+"""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+BRAID = sys.argv[1]
+NAME = f"programs-{os.getpid()}"
+TOOLS = ("ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat",
+         "ib_atomic_lat")
+SPEC = "nodes=2,ports=2,rate=10G"
+count, bad = 0, 0
+
+
+def check(name, holds, said=""):
+    """One TAP line; what was seen follows where it does not hold."""
+    global count, bad
+    count += 1
+    bad += not holds
+    print(f"{'ok' if holds else 'not ok'} {count} - {name}", flush=True)
+    if not holds:
+        for line in said.splitlines()[-30:]:
+            print(f"# {line}")
+
+
+def skip(name, why):
+    global count
+    count += 1
+    print(f"ok {count} - {name} # SKIP {why}", flush=True)
+
+
+def emu(*args, timeout=60):
+    """`braid emu ARGS`: (status, what it said)."""
+    done = subprocess.run([BRAID, "emu", *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                          timeout=timeout)
+    return done.returncode, done.stdout
+
+
+def inside(host, *command):
+    return ["--fabric", SPEC, "--name", NAME, "--host", host, "--", *command]
+
+
+def start(host, *command):
+    return subprocess.Popen([BRAID, "emu", *inside(host, *command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            text=True)
+
+
+def left_behind():
+    return [n for n in os.listdir("/dev/shm") if NAME in n]
+
+
+def test_command():
+    status, said = emu(*inside("h0", "sh", "-c", "echo out; exit 7"))
+    check("the command's output and exit status are passed on", status == 7 and "out" in said, said)
+    status, said = emu(*inside("h0", "sh", "-c", "kill -9 $$"))
+    check("a signal that ends it gives 128 and more", status == 137, f"{status} {said}")
+    status, said = emu(*inside("h0", "/nonexistent/program"))
+    check("a command that is not there gives 127", status == 127 and "/nonexistent" in said, said)
+    status, said = emu("--fabric", "nodes=x", "--", "true")
+    check("a bad SPEC is refused", status == 2 and "nodes" in said, said)
+    status, said = emu("ctl", "--name", NAME, "port", "h0/mlx5_0:1", "down")
+    check("ctl without a fabric says so", status == 1, f"{status} {said}")
+
+
+def test_sysfs():
+    script = ("cat /sys/class/infiniband/mlx5_1/ports/1/rate /sys/class/infiniband/mlx5_1/ports/1/state; "
+              "ls /sys/class/infiniband; readlink -f /sys/class/infiniband/mlx5_1/device; echo $BRAID_EMU_SYSFS")
+    status, said = emu(*inside("h1", "sh", "-c", script))
+    lines = said.split("\n")
+    check("/sys shows the devices", status == 0 and lines[:4] == ["10 Gb/sec (4X)", "4: ACTIVE", "mlx5_0", "mlx5_1"], said)
+    check("with a PCI path below /sys/devices", lines[4].startswith("/sys/devices/pci"), said)
+    check("the tree is gone afterwards", lines[5].startswith("/") and not os.path.exists(lines[5]), said)
+    status, said = emu("--no-sysfs", *inside("h1", "sh", "-c", "echo tree=$BRAID_EMU_SYSFS"))
+    check("unless it was not wanted", status == 0 and "tree=\n" in said, said)
+
+
+def test_devinfo():
+    if not shutil.which("ibv_devinfo"):
+        skip("ibv_devinfo lists the devices", "not installed")
+        return
+    status, said = emu(*inside("h1", "ibv_devinfo"))
+    good = status == 0 and all(w in said for w in ("mlx5_0", "mlx5_1", "PORT_ACTIVE")) and "mlx5_2" not in said
+    check("ibv_devinfo lists the devices", good, said)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return str(s.getsockname()[1])
+
+
+def perftest(tool, *args):
+    """Server and client: (both ended well, what they said)."""
+    common = [tool, "-d", "mlx5_0", "-p", free_port(), *args]
+    server = start("h0", *common)
+    client = None
+    for _ in range(20):  # until the server listens
+        time.sleep(0.3)
+        client = start("h1", *common, "localhost")
+        said = client.communicate(timeout=60)[0]
+        if client.returncode == 0 or server.poll() is not None or "Couldn't connect" not in said:
+            break
+    if client.returncode != 0:
+        server.kill()
+    said += server.communicate(timeout=60)[0]
+    return client.returncode == 0 and server.returncode == 0, said
+
+
+def test_perftest():
+    for tool in TOOLS:
+        if not shutil.which(tool):
+            skip(f"{tool} runs", "not installed")
+            continue
+        good, said = perftest(tool, "-n", "100")
+        check(f"{tool} runs", good, said)
+    if shutil.which("ib_write_bw"):
+        good, said = perftest("ib_write_bw", "-n", "100", "-b", "-q", "2", "--use_old_post_send")
+        check("ib_write_bw, both ways on two queue pairs by the old calls", good, said)
+        good, said = perftest("ib_send_bw", "-n", "100", "-e")
+        check("ib_send_bw by events", good, said)
+
+
+def counters(text):
+    """{port: (state, Gb/s, sent, received)}"""
+    rows = [line.split() for line in text.splitlines()[1:]]
+    return {r[0]: (r[1], float(r[2]), int(r[3]), int(r[4])) for r in rows}
+
+
+def test_ctl():
+    if not shutil.which("ib_write_bw"):
+        skip("ports and ctl", "perftest is not installed")
+        return
+    common = ["ib_write_bw", "-d", "mlx5_0", "-p", free_port(), "-D", "8"]
+    server = start("h0", *common)
+    time.sleep(1)
+    client = start("h1", *common, "localhost")
+    time.sleep(2)
+    status, said = emu("ports", "--name", NAME)
+    seen = counters(said)
+    check("ports shows what was carried", status == 0 and seen["h1/mlx5_0:1"][2] > 0 and seen["h0/mlx5_0:1"][3] > 0, said)
+    check("and nothing where nothing was", seen["h1/mlx5_1:1"][2] == 0, said)
+    status, said = emu("ctl", "--name", NAME, "port", "h1/mlx5_0:1", "slow", "0.01")
+    check("ctl slow", status == 0, said)
+    first = counters(emu("ports", "--name", NAME)[1])["h1/mlx5_0:1"]
+    time.sleep(1)
+    then = counters(emu("ports", "--name", NAME)[1])["h1/mlx5_0:1"]
+    check("a port at a hundredth of its rate carries no more", first[1] == 0.1 and then[2] - first[2] < 5e7, f"{first} {then}")
+    status, said = emu("ctl", "--name", NAME, "port", "h9/mlx5_0:1", "down")
+    check("ctl of a port that is not there is refused", status == 2 and "h9" in said, said)
+    for process in (server, client):
+        process.send_signal(signal.SIGTERM)
+    for process in (server, client):
+        process.communicate(timeout=60)
+    status, said = emu("ctl", "--name", NAME, "port", "h1/mlx5_0:1", "up")
+    check("the fabric is gone with its processes", status == 1 and not left_behind(), said)
+
+
+test_command()
+test_sysfs()
+test_devinfo()
+test_perftest()
+test_ctl()
+check("nothing is left in shared memory", not left_behind(), str(left_behind()))
+print(f"1..{count}")
+sys.exit(1 if bad else 0)
