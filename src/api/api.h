@@ -47,7 +47,7 @@ struct api_op {
     bool gate;    /**< waits until all before it is visible */
     bool strict;  /**< strict key */
     bool lead;    /**< its tail is held back: the home lane should end last */
-    bool plain;   /**< a put that goes whole on any lane and waits for nothing: none of the above */
+    bool plain;   /**< a put on any lane that waits for nothing; until a piece of it is handed on by itself */
 };
 
 /** Bulk to or from one peer: what waits in software, and what plan knows of the lanes in this direction. */
@@ -56,6 +56,7 @@ struct api_flow {
     uint32_t waiting;               /**< ops in the queue */
     uint64_t bytes;                 /**< of them, not yet handed to lanes */
     uint64_t accepted, handed;      /**< ops, since the beginning: into the queue, and out of it */
+    uint64_t much;                  /**< plan_pick_much() of the lanes */
     bool held;                      /**< lanes that were full kept bytes back at the last pump */
     uint32_t acked_lanes;           /**< bit k: acked[k] is not 0 */
     uint64_t acked[PLAN_MAX_LANES]; /**< bytes acknowledged since the estimates were last brought up to date */
@@ -95,13 +96,13 @@ struct api_peer {
     struct braid_channel *channel;
     int pe;
     unsigned lane_count;
-    unsigned home;      /**< lane that ends at the peer's home rail; lane_count where none does */
-    unsigned word;      /**< lane of word ops: home, or where none is, the first */
-    unsigned home_rail; /**< of the peer */
-    uint16_t dead;      /**< bit k: lane k has failed */
-    uint32_t max_msg;   /**< bytes of the largest message that every lane takes */
-    uint32_t
-        plain_max; /**< longer than PLAN_WORD_MAX, up to here, puts are plain if they overlap nothing; 0: unknown */
+    unsigned home;         /**< lane that ends at the peer's home rail; lane_count where none does */
+    unsigned word;         /**< lane of word ops: home, or where none is, the first */
+    unsigned home_rail;    /**< of the peer */
+    uint16_t dead;         /**< bit k: lane k has failed */
+    uint32_t max_msg;      /**< bytes of the largest message that every lane takes */
+    uint32_t plain_max;    /**< up to here bulk puts are plain where they overlap nothing; 0: unknown */
+    uint64_t cut_min;      /**< then: from here on they may be cut */
     unsigned rails_needed; /**< rails that a key must cover: one above the highest that a lane goes to */
     bool silent;           /**< whether they may is not known: taken to be in order, as others do */
     bool unordered;        /**< QPs to it may place writes out of order */

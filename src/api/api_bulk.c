@@ -91,6 +91,7 @@ static void api_bulk_post(struct api_peer *peer, struct api_flow *flow, unsigned
     request.lkey = op->mem->lkey[peer->local_rail[k]];
     request.rkey = rail_wire_view_rkey(op->key->bytes, peer->remote_rail[k], op->strict);
     rail_lane_queue(peer->lane[k], &request);
+    op->plain = false;
     op->pieces++;
     op->local_addr += len;
     op->remote_addr += len;
@@ -204,10 +205,10 @@ static uint64_t api_bulk_until_word(const struct api_peer *peer)
     return peer->fifo[peer->fifo_marked & peer->channel->fifo_mask].puts - peer->put.handed;
 }
 
-/* Hands plain puts from the head of the queue to lane k: at most `most`, and those that begin within `budget` bytes. How
- * many; head and bytes of the queue are brought up to date. Apart, for the sake of registers. */
+/* Hands plain puts from the head of the queue to lane k: at most `most`, none over `longest`, and those that begin within
+ * `budget` bytes. How many; head and bytes of the queue are brought up to date. Apart, for the sake of registers. */
 static __attribute__((noinline)) uint64_t api_bulk_burst(struct api_peer *peer, unsigned k, uint64_t most,
-                                                         uint64_t budget)
+                                                         uint64_t budget, uint64_t longest)
 {
     struct api_flow *flow = &peer->put;
     unsigned local = peer->local_rail[k], remote = peer->remote_rail[k];
@@ -232,7 +233,7 @@ static __attribute__((noinline)) uint64_t api_bulk_burst(struct api_peer *peer, 
         rail_write(&writer, &request);
         plan_overlap_whole(&peer->overlap, op->ticket, k, ++count);
         op = op->next;
-    } while (count != most && writer.bytes < budget && op && op->plain);
+    } while (count != most && writer.bytes < budget && op && op->plain && op->left <= longest);
     flow->head = op;
     flow->bytes -= writer.bytes;
     most = count - peer->counts.posted[k];
@@ -242,16 +243,29 @@ static __attribute__((noinline)) uint64_t api_bulk_burst(struct api_peer *peer, 
     return most;
 }
 
-/* The hot path: hands on plain puts from the head of the queue, until another comes or no lane has room. How many. */
+/* The longest plain put that goes whole on lane k: what may not be cut, and while much is queued its quantum. */
+static uint64_t api_bulk_longest(const struct api_peer *peer, unsigned k)
+{
+    const struct api_flow *flow = &peer->put;
+    return flow->bytes < flow->much ? peer->cut_min - 1 : max_u64(peer->cut_min - 1, flow->lane[k].quantum);
+}
+
+/* The hot path: hands on plain puts that go whole from the head of the queue, until another comes or no lane has room. How
+ * many. */
 static unsigned api_bulk_plain(struct api_peer *peer)
 {
     struct api_flow *flow = &peer->put;
     struct plan_pick pick;
-    uint64_t most = api_bulk_until_word(peer), n = 0, more = 1;
+    uint64_t most = api_bulk_until_word(peer), n = 0, more;
     plan_pick_begin(&pick, flow->lane, peer->lane_count, peer->channel->now_ns);
-    for (; flow->head && flow->head->plain && pick.room && n < most && more > 0; n += more) {
+    for (; flow->head && flow->head->plain && pick.room && n < most; n += more) {
         unsigned k = plan_pick_lane(&pick, flow->lane, flow->head->left);
-        more = api_bulk_burst(peer, k, most - n, plan_pick_burst(&pick, flow->lane, k, flow->bytes));
+        uint64_t longest = api_bulk_longest(peer, k);
+        if (flow->head->left > longest)
+            break;
+        more = api_bulk_burst(peer, k, most - n, plan_pick_burst(&pick, flow->lane, k, flow->bytes), longest);
+        if (more == 0)
+            break;
         plan_pick_posted(&pick, flow->lane, k);
     }
     if (!flow->head)

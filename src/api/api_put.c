@@ -113,9 +113,11 @@ int api_put_part_possible(const struct api_transfer *t)
 /* What the quick way may take from now on. Whatever makes that less sets it to 0. */
 static void api_put_plain_max(struct api_peer *peer, const struct braid_key *key)
 {
-    const struct options *o = &peer->channel->braid->options;
-    bool none = peer->dead || peer->fenced || o->tail || o->stripe_min == 0;
-    peer->plain_max = none ? 0 : (uint32_t)min_u64(peer->max_msg, o->stripe_min - 1);
+    const struct braid *b = peer->channel->braid;
+    bool none = peer->dead || peer->fenced || b->options.tail;
+    bool paced = b->options.pace && b->rail_count > 1;
+    peer->plain_max = none ? 0 : peer->max_msg;
+    peer->cut_min = peer->lane_count == 1 && !paced ? UINT64_MAX : b->options.stripe_min;
     peer->key_head = rail_wire_key_head(key->bytes);
 }
 
@@ -191,8 +193,7 @@ static inline bool api_put_quick_local(const struct braid_channel *ch, const str
 }
 
 /*
- * The hot path, what nearly every put of medium size is: nothing about it is wrong, it is whole, goes on any lane and waits
- * for nothing. False, with nothing changed, where that is not so or not plain to see: then it goes the long way, which
+ * The hot path, what nearly every bulk put is: nothing about it is wrong, it goes on any lane and waits for nothing. False, with nothing changed, where that is not so or not plain to see: then it goes the long way, which
  * checks again, decides and says what is wrong.
  */
 static inline bool api_put_quick(struct braid_channel *ch, int pe, const struct braid_remote *dst,
@@ -220,7 +221,8 @@ static inline bool api_put_quick(struct braid_channel *ch, int pe, const struct 
     op->ticket = ticket;
     op->epoch = peer->epoch;
     op->lane = PLAN_MAX_LANES;
-    op->cut = op->gate = op->strict = op->lead = false;
+    op->cut = len >= peer->cut_min;
+    op->gate = op->strict = op->lead = false;
     op->plain = true;
     *flow->link = op;
     flow->link = &op->next;

@@ -323,6 +323,10 @@ static inline void plan_pick_posted(struct plan_pick *pick, const struct plan_la
         pick->room &= ~(UINT32_C(1) << k);
 }
 
+/** From so many bytes queued on every lane, whatever it holds, gets quanta: what plan_stripe() finds out exactly each time. For
+ *  lanes as they are; while that stays so one look will do. */
+uint64_t plan_pick_much(const struct plan_lane *lane, unsigned lanes);
+
 #define PLAN_BURST 65536u /**< bytes: see plan_pick_burst() */
 
 /**
@@ -429,11 +433,12 @@ struct plan_overlap_run {
  * from 0 in the order of acceptance (tickets); entry t lies in entry[t % PLAN_OVERLAP_ENTRIES].
  */
 struct plan_overlap {
-    uint64_t head, tail; /**< next ticket; oldest kept */
-    uint64_t levels;     /**< bit l: entries of level l, with granules of 4 KiB << l, are hashed */
-    uint32_t runs;       /**< bit r: run[r] is in use */
-    uint32_t recent;     /**< the run that grew last */
-    uint64_t clear;      /**< nothing lies between its end and here; 0: unknown */
+    uint64_t head, tail;            /**< next ticket; oldest kept */
+    uint64_t levels;                /**< bit l: entries of level l, with granules of 4 KiB << l, are hashed */
+    uint32_t runs;                  /**< bit r: run[r] is in use */
+    uint32_t recent;                /**< the run that grew last */
+    uint64_t clear;                 /**< nothing lies between its end and here; below its end: unknown */
+    uint64_t hash_first, hash_last; /**< all that is hashed lies between these, where levels is not 0 */
     struct plan_overlap_run run[PLAN_OVERLAP_RUNS];
     uint64_t newest[PLAN_OVERLAP_LEVELS]; /**< the last ticket of a level */
     uint64_t bucket[PLAN_OVERLAP_BUCKETS];

@@ -172,10 +172,17 @@ enum plan_overlap_answer plan_overlap_check(const struct plan_overlap *table, co
     return plan_overlap_search(table, flushed, before, addr, last, scan, lane);
 }
 
+/* The run that grew last cannot grow past a new range that ends behind it. */
+static inline void plan_overlap_obstacle(struct plan_overlap *table, uint64_t first, uint64_t last)
+{
+    if (last > table->run[table->recent].last)
+        table->clear = min_u64(table->clear, first ? first - 1 : 0);
+}
+
 /* No place for a range of its own: it joins the one that stands for all such. */
 static ATTR_SLOW uint64_t plan_overlap_lose(struct plan_overlap *table, uint64_t first, uint64_t last)
 {
-    table->clear = 0;
+    plan_overlap_obstacle(table, first, last);
     if (!table->lost) {
         table->lost_first = first;
         table->lost_last = last;
@@ -214,7 +221,10 @@ static ATTR_SLOW unsigned plan_overlap_find_run(struct plan_overlap *table, uint
 /* Makes an entry that fits no run known to the hash. */
 static ATTR_SLOW void plan_overlap_hash(struct plan_overlap *table, struct plan_overlap_entry *e, uint64_t ticket)
 {
-    table->clear = 0;
+    bool first = !table->levels;
+    table->hash_first = first ? e->first : min_u64(table->hash_first, e->first);
+    table->hash_last = first ? e->last : max_u64(table->hash_last, e->last);
+    plan_overlap_obstacle(table, e->first, e->last);
     unsigned level = plan_overlap_level(e->first, e->last), shift = plan_overlap_shift(level);
     uint64_t *bucket = &table->bucket[plan_overlap_bucket(level, e->first >> shift)];
     e->link[0] = *bucket;
@@ -228,15 +238,19 @@ static ATTR_SLOW void plan_overlap_hash(struct plan_overlap *table, struct plan_
     table->newest[level] = ticket;
 }
 
-/* How far the run that grew last may grow without meeting anything. It stays true while others go. */
-static ATTR_SLOW void plan_overlap_look_ahead(struct plan_overlap *table)
+/* Another run grows last: how far may it? That stays true while others go. */
+static ATTR_SLOW void plan_overlap_turn(struct plan_overlap *table, unsigned recent)
 {
-    table->clear = table->levels || table->lost ? 0 : UINT64_MAX;
-    for (uint32_t left = table->runs & ~(UINT32_C(1) << table->recent); left; left &= left - 1) {
+    table->recent = recent;
+    table->clear = UINT64_MAX;
+    for (uint32_t left = table->runs & ~(UINT32_C(1) << recent); left; left &= left - 1) {
         const struct plan_overlap_run *run = &table->run[__builtin_ctz(left)];
-        if (run->last > table->run[table->recent].last)
-            table->clear = min_u64(table->clear, run->first ? run->first - 1 : 0);
+        plan_overlap_obstacle(table, run->first, run->last);
     }
+    if (table->levels)
+        plan_overlap_obstacle(table, table->hash_first, table->hash_last);
+    if (table->lost)
+        plan_overlap_obstacle(table, table->lost_first, table->lost_last);
 }
 
 uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t len)
@@ -258,10 +272,14 @@ uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t le
         plan_overlap_hash(table, e, ticket);
         return ticket;
     }
-    table->recent = run;
     table->run[run].last = last;
     table->run[run].entries++;
-    plan_overlap_look_ahead(table);
+    /* One that begins is none yet that grows: a signal word between puts does not turn the eye from their run. */
+    bool recent = run == table->recent, used = table->runs >> table->recent & 1;
+    if (recent ? table->clear <= last : table->run[run].entries > 1 || !used)
+        plan_overlap_turn(table, run);
+    else if (!recent)
+        plan_overlap_obstacle(table, addr, last);
     return ticket;
 }
 

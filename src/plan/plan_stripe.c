@@ -79,6 +79,20 @@ int plan_stripe_lane(const struct plan_lane *lane, unsigned lanes, uint64_t now_
     return -ENOTCONN;
 }
 
+uint64_t plan_pick_much(const struct plan_lane *lane, unsigned lanes)
+{
+    uint64_t weights = 0, level_ns = 0;
+    for (unsigned k = 0; k < lanes; k++) {
+        if (!lane[k].live)
+            continue;
+        if (lane[k].window >= PLAN_NO_LIMIT)
+            return UINT64_MAX;
+        weights += min_u64(lane[k].weight, PLAN_STRIPE_WEIGHT);
+        level_ns = max_u64(level_ns, plan_stripe_ns(&lane[k], lane[k].window + lane[k].quantum + lane[k].quantum / 2));
+    }
+    return min_u64(level_ns, PLAN_STRIPE_NS) * weights >> 12;
+}
+
 /* What a piece must have: a cut moves by less than PLAN_CUT_ALIGN and shares are rounded by as little. */
 static uint64_t plan_stripe_least(const struct plan_stripe_in *in)
 {
