@@ -318,6 +318,7 @@ static void api_bulk_pace(struct api_peer *peer, struct api_flow *flow, unsigned
     plan_lane_speed(&flow->lane[k], &flow->rate[k]);
     plan_pace(&in, &flow->lane[k]);
     plan_pace_even(flow->lane, flow->rate, peer->lane_count);
+    flow->much = plan_pick_much(flow->lane, peer->lane_count);
 }
 
 void api_bulk_trip(struct api_peer *peer, unsigned k, uint64_t rtt_ns)

@@ -90,7 +90,7 @@ uint64_t plan_pick_much(const struct plan_lane *lane, unsigned lanes)
         weights += min_u64(lane[k].weight, PLAN_STRIPE_WEIGHT);
         level_ns = max_u64(level_ns, plan_stripe_ns(&lane[k], lane[k].window + lane[k].quantum + lane[k].quantum / 2));
     }
-    return min_u64(level_ns, PLAN_STRIPE_NS) * weights >> 12;
+    return weights ? min_u64(level_ns, PLAN_STRIPE_NS) * weights >> 12 : UINT64_MAX;
 }
 
 /* What a piece must have: a cut moves by less than PLAN_CUT_ALIGN and shares are rounded by as little. */
