@@ -17,9 +17,11 @@ int emu_stub_refuse(void)
 }
 
 EMU_STUB int verbs_register_driver_34(void);
+/* NOLINTBEGIN(bugprone-reserved-identifier): rdma-core makes these names */
 EMU_STUB int __verbs_log(void);
 EMU_STUB int __ioctl_final_num_attrs(void);
 EMU_STUB int _verbs_init_and_alloc_context(void);
+/* NOLINTEND(bugprone-reserved-identifier) */
 EMU_STUB int execute_ioctl(void);
 EMU_STUB int ibv_cmd_advise_mr(void);
 EMU_STUB int ibv_cmd_alloc_dm(void);

@@ -241,7 +241,7 @@ static char *emu_sysfs_realpath(const char *path, char *out)
         return next(path, out);
     if (!next(use, real))
         return NULL;
-    if (strncmp(real, tree, strlen(tree)) != 0)
+    if (!tree || strncmp(real, tree, strlen(tree)) != 0)
         return next(use, out);
     if (!out)
         out = malloc(PATH_MAX);
@@ -295,7 +295,9 @@ EMU_SYSFS_AS("emu_sysfs_fstatat64") int fstatat64(int folder, const char *path, 
 EMU_SYSFS_AS("emu_sysfs_statx") int statx(int folder, const char *path, int flags, unsigned mask, struct statx *st);
 EMU_SYSFS_AS("emu_sysfs_readlink") ssize_t readlink(const char *path, char *out, size_t len);
 EMU_SYSFS_AS("emu_sysfs_realpath") char *realpath(const char *path, char *out);
+/* NOLINTBEGIN(bugprone-reserved-identifier): libc makes these names, for programs built with _FORTIFY_SOURCE */
 EMU_SYSFS_AS("emu_sysfs_realpath_chk") char *__realpath_chk(const char *path, char *out, size_t len);
 EMU_SYSFS_AS("emu_sysfs_open_2") int __open_2(const char *path, int flags);
 EMU_SYSFS_AS("emu_sysfs_open64_2") int __open64_2(const char *path, int flags);
 EMU_SYSFS_AS("emu_sysfs_readlink_chk") ssize_t __readlink_chk(const char *path, char *out, size_t len, size_t room);
+/* NOLINTEND(bugprone-reserved-identifier) */

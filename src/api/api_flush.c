@@ -42,8 +42,7 @@ void api_flush_want_all(struct api_peer *peer)
 /* Posts one on a lane that has none in flight. False where there is no room. */
 static bool api_flush_post(struct api_peer *peer, unsigned k)
 {
-    struct rail_request request = {
-        .kind = RAIL_KIND_FLUSH, .klass = RAIL_CLASS_WORD, .epoch = peer->epoch, .len = 8};
+    struct rail_request request = {.kind = RAIL_KIND_FLUSH, .klass = RAIL_CLASS_WORD, .epoch = peer->epoch, .len = 8};
     if (!rail_lane_room(peer->lane[k], request.klass, request.kind, request.len))
         return false;
     rail_lane_queue(peer->lane[k], &request);

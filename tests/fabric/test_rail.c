@@ -72,7 +72,7 @@ static int meet(struct pe *p, int pe)
     p->peer = rails.rail[0];
     if (!rc)
         rc = rail_lane_connect(p->lane, &p->peer, lanes.end[0][0], 4096);
-    uint64_t mine[2][3], theirs[2][3];
+    uint64_t mine[2][3], theirs[2][3] = {{0}};
     for (int i = 0; i < 2; i++) {
         mine[i][0] = (uintptr_t)p->memory + emu->shift(pe);
         mine[i][1] = verbs_mr_rkey(p->strict);

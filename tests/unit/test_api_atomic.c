@@ -115,7 +115,8 @@ static void a_message_keeps_its_place(void **state)
     assert_int_equal(mails(PEER), 0);
     end(PEER, 1);
     assert_int_equal(mails(PEER), 2); /* of one peer they are executed in order: no answer between */
-    assert_true(peer_read(PEER).atomic.id == 0 && peer_read(PEER).atomic.id == 1);
+    assert_int_equal(peer_read(PEER).atomic.id, 0);
+    assert_int_equal(peer_read(PEER).atomic.id, 1);
     assert_int_equal(posted(PEER, VERBS_OP_FETCH_ADD), 0);
     reply(0, 1, 0, 0); /* the first one is still out */
     assert_true(rig.done.ok == 2);

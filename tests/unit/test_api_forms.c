@@ -102,11 +102,8 @@ static void a_value_is_copied(void **state)
     memset(memory, 0xee, 64);
     static const unsigned sizes[] = {1, 2, 4, 8};
     assert_int_equal(put(1 << 20), 0);
-    for (unsigned i = 0; i < 4; i++) { /* deferred: the value must not live on the caller's stack */
-        uint64_t value = 0x1122334455667788u;
-        assert_int_equal(braid_p(rig.ch, 0, there(i * 8), value, sizes[i], &rig.done), 0);
-        value = 0;
-    }
+    for (unsigned i = 0; i < 4; i++) /* deferred: the value must not live on the caller's stack */
+        assert_int_equal(braid_p(rig.ch, 0, there(i * 8), 0x1122334455667788u, sizes[i], &rig.done), 0);
     assert_int_equal(posted(0, VERBS_OP_WRITE), 1);
     assert_int_equal(braid_quiet(rig.ch, 0), 0);
     static const uint64_t expected[] = {0xeeeeeeeeeeeeee88u, 0xeeeeeeeeeeee7788u, 0xeeeeeeee55667788u,
