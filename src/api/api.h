@@ -136,7 +136,7 @@ struct api_peer {
     bool gate_marked;                    /**< gate holds what the gated put at the head of the queue waits for */
     struct plan_wait gate;
     struct api_peer *next_dirty;
-    uint32_t spin;       /**< fault=home: lane of the next atomic */
+    uint32_t spin;       /**< atomics asked for; says whose turn it is where the home rule is switched off */
     uint64_t echo_reply; /**< nonce of the last echo that came back */
     struct api_message message[API_MESSAGES];
     uint32_t message_head, message_tail;      /**< ids: [tail, head) are asked for */
@@ -242,6 +242,12 @@ struct braid_mem {
     struct verbs_mr *mr[BRAID_MAX_RAILS];      /**< strict key: for word ops, and for all of this process's own use */
     struct verbs_mr *relaxed[BRAID_MAX_RAILS]; /**< relaxed key: for bulk */
 };
+
+/** Whether bulk is handed to lanes as they drain; with one rail this behaves like a transport without a queue. */
+static inline bool api_paced(const struct braid *b)
+{
+    return b->options.pace && b->rail_count > 1;
+}
 
 /* ---- api_log.c --------------------------------------------------------------------------------------------------- */
 
@@ -387,6 +393,18 @@ static inline bool api_op_end_plain(struct braid_channel *ch, struct api_op *op)
 /** Whether so many more ops of this flow may wait in software. */
 bool api_bulk_room(const struct api_peer *peer, const struct api_flow *flow, uint32_t ops);
 
+/** Puts an op of len bytes at the end of a queue. */
+static inline void api_bulk_append(struct api_flow *flow, struct api_op *op, uint64_t len)
+{
+    op->next = NULL;
+    op->left = len;
+    *flow->link = op;
+    flow->link = &op->next;
+    flow->waiting++;
+    flow->accepted++;
+    flow->bytes += len;
+}
+
 /** Accepts a bulk op for which there is room: into its queue; the caller drives the peer. */
 void api_bulk_accept(struct api_flow *flow, struct api_op *op, const struct api_transfer *t);
 
@@ -439,7 +457,10 @@ void api_order_accept(struct api_peer *peer, struct api_word *word);
 int api_order_submit(struct api_peer *peer, struct api_word *word, struct braid_mem *mem, uint64_t *old,
                      struct braid_done *done);
 
-/** Drain mode: blocks until an op that follows all before it may be posted on the lane. 0, or what waiting said. */
+/** Whether a word op could ever be posted. 0, or -ENOTCONN where what it must follow is lost; logs. */
+int api_order_possible(struct api_peer *peer, const struct api_word *word);
+
+/** In drain mode blocks until an op that follows all before it may be posted on the lane. 0, or what waiting said. */
 int api_order_drain(struct api_peer *peer, enum plan_word kind, unsigned lane);
 
 /** The word op of a put with signal, whose parts have been accepted: as api_order_accept(), in drain mode after waiting;
@@ -521,7 +542,7 @@ int api_get(struct braid_channel *ch, int pe, const struct braid_local *dst, con
 void api_exec_ask(struct api_peer *peer, unsigned lane, const struct rail_mail_msg *mail);
 
 /** A request of the executor's ended. */
-void api_exec_done(struct braid_channel *ch, const struct rail_event *event);
+void api_exec_done(const struct rail_event *event);
 
 /** Moves the executor on. How much moved. */
 unsigned api_exec_drive(struct braid_channel *ch);

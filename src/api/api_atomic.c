@@ -10,14 +10,6 @@
 _Static_assert((int)PLAN_ATOMIC_OP_ADD == BRAID_ATOMIC_ADD && (int)PLAN_ATOMIC_OP_FETCH_XOR == BRAID_ATOMIC_FETCH_XOR,
                "plan and braid.h number atomics alike");
 
-/* With the rule of the home rail switched off, atomics go over any lane. */
-static unsigned api_atomic_lane(struct api_peer *peer)
-{
-    if (!(peer->channel->braid->options.fault & PLAN_FAULT_HOME))
-        return peer->home;
-    return peer->spin++ % peer->lane_count;
-}
-
 static struct rail_request api_atomic_native(const struct api_peer *peer, unsigned lane, const struct braid_remote *dst,
                                              const struct braid_atomic *atomic)
 {
@@ -39,9 +31,9 @@ static struct rail_request api_atomic_native(const struct api_peer *peer, unsign
 struct api_word api_atomic_word(struct api_peer *peer, const struct braid_remote *dst,
                                 const struct braid_atomic *atomic)
 {
-    bool reached = peer->home < peer->lane_count || (peer->channel->braid->options.fault & PLAN_FAULT_HOME);
+    unsigned lane = plan_atomic_lane(peer->home, peer->lane_count, peer->spin++, peer->channel->braid->options.fault);
+    bool reached = lane < peer->lane_count;
     if (plan_atomic((enum plan_atomic_op)atomic->op, atomic->bytes, reached) == PLAN_ATOMIC_NATIVE) {
-        unsigned lane = api_atomic_lane(peer);
         return (struct api_word){
             .kind = PLAN_WORD_ATOMIC, .lane = (uint8_t)lane, .request = api_atomic_native(peer, lane, dst, atomic)};
     }

@@ -17,18 +17,12 @@ bool api_bulk_room(const struct api_peer *peer, const struct api_flow *flow, uin
 
 void api_bulk_accept(struct api_flow *flow, struct api_op *op, const struct api_transfer *t)
 {
-    op->next = NULL;
     op->key = t->key;
     op->local_addr = t->local_addr;
     op->remote_addr = t->remote_addr;
-    op->left = t->len;
     op->epoch = t->peer->epoch;
     op->plain = false;
-    *flow->link = op;
-    flow->link = &op->next;
-    flow->waiting++;
-    flow->accepted++;
-    flow->bytes += t->len;
+    api_bulk_append(flow, op, t->len);
 }
 
 static void api_bulk_pop(struct api_flow *flow)
@@ -109,7 +103,7 @@ static bool api_bulk_slot(const struct api_peer *peer, const struct api_flow *fl
                           (uint32_t)len);
 }
 
-/* Which lanes have a slot is asked once a pump; a lane that runs out on the way is found out by api_bulk_post(). */
+/* Every lane is taken to have a slot until one is asked for and is not there: api_bulk_whole(), api_bulk_cut(). */
 static void api_bulk_slots(const struct api_peer *peer, struct api_flow *flow)
 {
     for (unsigned k = 0; k < peer->lane_count; k++)
@@ -309,7 +303,7 @@ static void api_bulk_pace(struct api_peer *peer, struct api_flow *flow, unsigned
 {
     const struct braid *b = peer->channel->braid;
     struct plan_pace_in in = {
-        .on = b->options.pace && b->rail_count > 1,
+        .on = api_paced(b),
         .piece_cost_ns = b->piece_cost_ns,
         .total_weight = b->total_weight,
         .piece_min = b->options.piece_min,

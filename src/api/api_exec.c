@@ -112,7 +112,7 @@ static void api_exec_repeated(struct api_peer *peer, unsigned lane, const struct
     if (again->used || !kept->known || kept->id != ask->id)
         return;
     api_job_start(again, peer, lane, ask);
-    if (peer->channel->braid->options.fault & PLAN_FAULT_DEDUP)
+    if (plan_atomic_again(peer->channel->braid->options.fault))
         return;
     again->step = API_STEP_REPLY;
     again->seen = kept->old;
@@ -357,10 +357,9 @@ static enum api_step api_job_next(struct api_job *job, uint64_t value)
     return ask->op == BRAID_ATOMIC_FETCH ? API_STEP_FLUSH : API_STEP_SWAP;
 }
 
-void api_exec_done(struct braid_channel *ch, const struct rail_event *event)
+void api_exec_done(const struct rail_event *event)
 {
     struct api_job *job = (struct api_job *)(uintptr_t)(event->record->cookie & ~API_EXEC_COOKIE);
-    (void)ch;
     job->posted = false;
     if (event->error)
         api_job_fail(job, event->error);

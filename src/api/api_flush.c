@@ -7,36 +7,35 @@
  */
 #include "api.h"
 
-static void api_flush_note(struct api_peer *peer, unsigned k, uint64_t count)
+static void api_flush_note(struct api_peer *peer, const struct plan_order_in *in, const struct plan_wait *wait)
 {
-    peer->flush_want[k] = max_u64(peer->flush_want[k], count);
-    peer->flush_due |= (uint16_t)(1u << k);
+    for (uint32_t lanes = plan_order_flush(in, wait); lanes; lanes &= lanes - 1) {
+        unsigned k = (unsigned)__builtin_ctz(lanes);
+        peer->flush_want[k] = max_u64(peer->flush_want[k], wait->count[k]);
+        peer->flush_due |= (uint16_t)(1u << k);
+    }
 }
 
 void api_flush_want(struct api_peer *peer, unsigned lane, const struct plan_wait *wait)
 {
     struct plan_order_in in = api_order_in(peer, lane);
-    uint32_t lanes = plan_order_flush(&in, wait);
-    for (; lanes; lanes &= lanes - 1) {
-        unsigned k = (unsigned)__builtin_ctz(lanes);
-        api_flush_note(peer, k, wait->count[k]);
-    }
+    api_flush_note(peer, &in, wait);
 }
 
-/* With the rule switched off acknowledgements are all that is waited for. */
-static bool api_flush_off(const struct api_peer *peer)
+/* What a quiet asks plan: in drain mode too it waits for flushes, since only they prove anything. */
+static struct plan_order_in api_flush_in(const struct api_peer *peer)
 {
-    return peer->channel->braid->options.fault & PLAN_FAULT_FLUSH;
+    struct plan_order_in in = api_order_in(peer, PLAN_MAX_LANES);
+    in.drain = false;
+    return in;
 }
 
 void api_flush_want_all(struct api_peer *peer)
 {
-    if (api_flush_off(peer))
-        return;
-    for (unsigned k = 0; k < peer->lane_count; k++) {
-        if (peer->counts.flushed[k] < peer->counts.posted[k])
-            api_flush_note(peer, k, peer->counts.posted[k]);
-    }
+    struct plan_order_in in = api_flush_in(peer);
+    struct plan_wait all;
+    plan_order_mark(&in, PLAN_WORD_GATE, &all);
+    api_flush_note(peer, &in, &all);
 }
 
 /* Posts one on a lane that has none in flight. False where there is no room. */
@@ -82,20 +81,14 @@ void api_flush_back(struct api_peer *peer, unsigned k)
 
 bool api_flush_reached(const struct api_peer *peer, const struct plan_wait *goal)
 {
-    const uint64_t *visible = api_flush_off(peer) ? peer->counts.acked : peer->counts.flushed;
-    if (visible[PLAN_MESSAGE] < goal->count[PLAN_MESSAGE] && !peer->message_lost)
-        return false;
-    for (unsigned k = 0; k < peer->lane_count; k++) {
-        if (visible[k] < goal->count[k] && !(peer->dead >> k & 1))
-            return false;
-    }
-    return true;
+    struct plan_order_in in = api_flush_in(peer);
+    return plan_order(&in, goal) != PLAN_ORDER_WAIT;
 }
 
 bool api_flush_clean(const struct api_peer *peer)
 {
-    struct plan_order_in in = api_order_in(peer, PLAN_MAX_LANES);
+    struct plan_order_in in = api_flush_in(peer);
     struct plan_wait all;
     plan_order_mark(&in, PLAN_WORD_GATE, &all);
-    return api_flush_reached(peer, &all);
+    return plan_order(&in, &all) != PLAN_ORDER_WAIT;
 }

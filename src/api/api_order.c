@@ -25,9 +25,8 @@ struct plan_order_in api_order_in(const struct api_peer *peer, unsigned lane)
 
 const uint64_t *api_order_visible(const struct api_peer *peer, uint64_t scratch[PLAN_COUNTS])
 {
-    const struct options *o = &peer->channel->braid->options;
-    bool acked = o->order == OPTIONS_ORDER_DRAIN || (o->fault & PLAN_FAULT_FLUSH);
-    const uint64_t *visible = acked ? peer->counts.acked : peer->counts.flushed;
+    struct plan_order_in in = api_order_in(peer, PLAN_MAX_LANES);
+    const uint64_t *visible = plan_order_visible(&in);
     if (!peer->dead && !peer->message_lost)
         return visible;
     for (unsigned k = 0; k < PLAN_MAX_LANES; k++)
@@ -85,7 +84,8 @@ static void api_order_fail(struct api_peer *peer, const struct api_word *word)
 
 static bool api_order_handed(const struct api_peer *peer, const struct api_word *word)
 {
-    return word->puts <= peer->put.handed || (peer->channel->braid->options.fault & PLAN_FAULT_DEFER);
+    struct plan_order_in in = api_order_in(peer, word->lane);
+    return plan_order_handed(&in, word->puts, peer->put.handed);
 }
 
 /* All bulk before it has been handed to lanes: from the counts of now on it is known what it waits for. */
@@ -139,21 +139,17 @@ void api_order_accept(struct api_peer *peer, struct api_word *word)
     api_order_mark_all(peer);
 }
 
-/* Whether word ops keep the caller inside: the method that braid replaces. */
-static bool api_order_drains(const struct api_peer *peer)
-{
-    const struct options *o = &peer->channel->braid->options;
-    return o->order == OPTIONS_ORDER_DRAIN && !(o->fault & PLAN_FAULT_DEFER);
-}
-
 int api_order_drain(struct api_peer *peer, enum plan_word kind, unsigned lane)
 {
+    struct plan_order_in in = api_order_in(peer, lane);
     struct plan_wait wait;
     uint64_t puts = peer->put.accepted;
     bool marked = false;
+    if (!plan_order_blocks(&in))
+        return 0;
     api_drive(peer, true); /* what has been built leaves now */
     for (;;) {
-        struct plan_order_in in = api_order_in(peer, lane);
+        in = api_order_in(peer, lane);
         if (!marked && peer->put.handed >= puts && peer->fifo_tail == peer->fifo_head) {
             plan_order_mark(&in, kind, &wait);
             marked = true;
@@ -166,22 +162,26 @@ int api_order_drain(struct api_peer *peer, enum plan_word kind, unsigned lane)
     }
 }
 
+int api_order_possible(struct api_peer *peer, const struct api_word *word)
+{
+    struct plan_order_in in = api_order_in(peer, word->lane);
+    struct plan_wait wait;
+    plan_order_mark(&in, word->kind, &wait);
+    if (plan_order(&in, &wait) != PLAN_ORDER_NEVER)
+        return 0;
+    api_log_limited(peer->channel, API_LOG_LANE,
+                    "an ordered op to PE %d cannot be: what it must follow was lost with a lane", peer->pe);
+    return -ENOTCONN;
+}
+
 int api_order_submit(struct api_peer *peer, struct api_word *word, struct braid_mem *mem, uint64_t *old,
                      struct braid_done *done)
 {
-    struct braid_channel *ch = peer->channel;
-    if (api_order_drains(peer)) {
-        int rc = api_order_drain(peer, word->kind, word->lane);
-        if (rc)
-            return rc;
-    }
-    struct plan_order_in in = api_order_in(peer, word->lane);
-    plan_order_mark(&in, word->kind, &word->wait);
-    if (plan_order(&in, &word->wait) == PLAN_ORDER_NEVER) {
-        api_log_limited(ch, API_LOG_LANE, "an ordered op to PE %d cannot be: what it must follow was lost with a lane",
-                        peer->pe);
-        return -ENOTCONN;
-    }
+    int rc = api_order_drain(peer, word->kind, word->lane);
+    if (!rc)
+        rc = api_order_possible(peer, word);
+    if (rc)
+        return rc;
     if (!api_order_place(peer) || !api_order_ranges(peer, 1))
         return -EAGAIN;
     struct api_op *op = api_op_take(peer, mem, done, 1);
@@ -196,9 +196,7 @@ int api_order_submit(struct api_peer *peer, struct api_word *word, struct braid_
 
 void api_order_follow(struct api_peer *peer, struct api_word *word)
 {
-    int rc = 0;
-    if (api_order_drains(peer))
-        rc = api_order_drain(peer, word->kind, word->lane);
+    int rc = api_order_drain(peer, word->kind, word->lane);
     /* Its parts have been accepted, so all of it has: a wait that was cut off shows as the op's failure. */
     if (rc)
         api_op_piece_end((struct api_op *)(uintptr_t)word->request.cookie, rc);

@@ -140,7 +140,7 @@ static void api_request_done(struct braid_channel *ch, const struct rail_event *
     if (record->kind == RAIL_KIND_FLUSH && !op)
         api_flush_back(peer, k);
     if (record->cookie & API_EXEC_COOKIE) {
-        api_exec_done(ch, event);
+        api_exec_done(event);
     } else if (op) {
         if (!event->error && op->old && record->kind != RAIL_KIND_WRITE)
             *op->old = event->value;

@@ -22,9 +22,8 @@ static void api_put_plan(const struct api_transfer *t, bool covered, struct plan
     struct plan_put_in in = {
         .remote_addr = t->remote_addr,
         .len = t->len,
-        .stripe_min = b->options.stripe_min,
+        .cut_min = plan_put_cut_min(b->options.stripe_min, peer->lane_count, api_paced(b)),
         .lanes = peer->lane_count,
-        .paced = b->options.pace && b->rail_count > 1,
         .covered = covered,
         .fenced = api_put_fenced(peer),
         .strict = b->options.order == OPTIONS_ORDER_STRICT,
@@ -66,7 +65,7 @@ static void api_put_accept(const struct api_transfer *t, const struct plan_put *
 static void api_put_word(const struct api_transfer *t, uint64_t skip, struct api_op *op, struct api_word *out)
 {
     struct api_peer *peer = t->peer;
-    bool strict = !(peer->channel->braid->options.fault & PLAN_FAULT_KEYS);
+    struct plan_order_in in = api_order_in(peer, peer->word);
     *out = (struct api_word){
         .kind = PLAN_WORD_WRITE,
         .lane = (uint8_t)peer->word,
@@ -80,7 +79,7 @@ static void api_put_word(const struct api_transfer *t, uint64_t skip, struct api
                 .local_addr = t->local_addr + skip,
                 .remote_addr = t->remote_addr + skip,
                 .lkey = t->mem->lkey[peer->local_rail[peer->word]],
-                .rkey = rail_wire_view_rkey(t->key->bytes, peer->remote_rail[peer->word], strict),
+                .rkey = rail_wire_view_rkey(t->key->bytes, peer->remote_rail[peer->word], plan_order_strict_key(&in)),
             },
     };
 }
@@ -115,9 +114,8 @@ static void api_put_plain_max(struct api_peer *peer, const struct braid_key *key
 {
     const struct braid *b = peer->channel->braid;
     bool none = peer->dead || peer->fenced || b->options.tail;
-    bool paced = b->options.pace && b->rail_count > 1;
     peer->plain_max = none ? 0 : peer->max_msg;
-    peer->cut_min = peer->lane_count == 1 && !paced ? UINT64_MAX : b->options.stripe_min;
+    peer->cut_min = plan_put_cut_min(b->options.stripe_min, peer->lane_count, api_paced(b));
     peer->key_head = rail_wire_key_head(key->bytes);
 }
 
@@ -193,8 +191,9 @@ static inline bool api_put_quick_local(const struct braid_channel *ch, const str
 }
 
 /*
- * The hot path, what nearly every bulk put is: nothing about it is wrong, it goes on any lane and waits for nothing. False, with nothing changed, where that is not so or not plain to see: then it goes the long way, which
- * checks again, decides and says what is wrong.
+ * The hot path, what nearly every bulk put is: nothing about it is wrong, it goes on any lane and waits for nothing. False,
+ * with nothing changed, where that is not so or not plain to see: then it goes the long way, which checks again, decides and
+ * says what is wrong.
  */
 static inline bool api_put_quick(struct braid_channel *ch, int pe, const struct braid_remote *dst,
                                  const struct braid_local *src, uint64_t len, struct braid_done *done)
@@ -212,11 +211,9 @@ static inline bool api_put_quick(struct braid_channel *ch, int pe, const struct 
     /* The public handle is const because an op changes nothing about it; that it is in use is counted inside. */
     struct braid_mem *mem = (struct braid_mem *)(uintptr_t)src->mem;
     struct api_op *op = api_op_take(peer, mem, done, 1);
-    op->next = NULL;
     op->key = dst->key;
     op->local_addr = mem->remote_addr + ((uintptr_t)src->addr - mem->addr);
     op->remote_addr = dst->addr;
-    op->left = len;
     op->words = peer->words_accepted;
     op->ticket = ticket;
     op->epoch = peer->epoch;
@@ -224,11 +221,7 @@ static inline bool api_put_quick(struct braid_channel *ch, int pe, const struct 
     op->cut = len >= peer->cut_min;
     op->gate = op->strict = op->lead = false;
     op->plain = true;
-    *flow->link = op;
-    flow->link = &op->next;
-    flow->waiting++;
-    flow->accepted++;
-    flow->bytes += len;
+    api_bulk_append(flow, op, len);
     ch->count.puts++;
     /* Where the lanes are full, it waits for a pass that finds one drained. */
     if (!flow->held)

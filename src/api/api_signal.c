@@ -12,7 +12,7 @@
 static struct api_word api_word_write(struct api_peer *peer, const struct braid_remote *dst, uint64_t value,
                                       unsigned bytes)
 {
-    bool strict = !(peer->channel->braid->options.fault & PLAN_FAULT_KEYS);
+    struct plan_order_in in = api_order_in(peer, peer->word);
     return (struct api_word){
         .kind = PLAN_WORD_WRITE,
         .lane = (uint8_t)peer->word,
@@ -23,7 +23,7 @@ static struct api_word api_word_write(struct api_peer *peer, const struct braid_
                 .epoch = peer->epoch,
                 .len = bytes,
                 .remote_addr = dst->addr,
-                .rkey = rail_wire_view_rkey(dst->key->bytes, peer->remote_rail[peer->word], strict),
+                .rkey = rail_wire_view_rkey(dst->key->bytes, peer->remote_rail[peer->word], plan_order_strict_key(&in)),
                 .operand = value,
                 .immediate = true,
             },
@@ -132,13 +132,9 @@ static int api_put_signal(struct braid_channel *ch, int pe, const struct braid_p
     struct api_word word = api_word_signal(peer, dst, op, value);
     if (count == 0)
         return api_order_submit(peer, &word, NULL, NULL, done);
-    struct plan_order_in in = api_order_in(peer, word.lane);
-    plan_order_mark(&in, word.kind, &word.wait);
-    if (plan_order(&in, &word.wait) == PLAN_ORDER_NEVER) {
-        api_log_limited(ch, API_LOG_LANE, "an ordered op to PE %d cannot be: what it must follow was lost with a lane",
-                        pe);
-        return -ENOTCONN;
-    }
+    rc = api_order_possible(peer, &word);
+    if (rc)
+        return rc;
     if (!api_bulk_room(peer, &peer->put, (uint32_t)count) || ch->op_free <= (uint64_t)count || !api_order_place(peer) ||
         !api_order_ranges(peer, (uint32_t)count + 1))
         return -EAGAIN;

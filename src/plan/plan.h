@@ -109,6 +109,13 @@ enum plan_atomic {
  */
 enum plan_atomic plan_atomic(enum plan_atomic_op op, unsigned bytes, bool home_reached);
 
+/** The lane on which an atomic is asked of a device: to the home, with that rule switched off the turn-th of them; `lanes`
+ *  where there is none. */
+unsigned plan_atomic_lane(unsigned home, unsigned lanes, unsigned turn, unsigned faults);
+
+/** Whether one that has been executed is executed again when it is asked for again: only with that rule switched off. */
+bool plan_atomic_again(unsigned faults);
+
 /* ---- lanes: what the planner knows of one ------------------------------------------------------------------------ */
 
 /**
@@ -383,6 +390,18 @@ enum plan_order {
     PLAN_ORDER_NEVER /**< something it must follow is lost, or its lane is: it must fail */
 };
 
+/** What counts as visible: the flushed counts; in drain, the old method, and with that rule switched off, those acknowledged. */
+const uint64_t *plan_order_visible(const struct plan_order_in *in);
+
+/** Whether it may be marked: the `before` bulk puts accepted before it are among the `handed` that lanes have been given. */
+bool plan_order_handed(const struct plan_order_in *in, uint64_t before, uint64_t handed);
+
+/** Whether a word op keeps its caller inside until it may be posted: the old method. */
+bool plan_order_blocks(const struct plan_order_in *in);
+
+/** Whether word ops that are writes go with the strict key. */
+bool plan_order_strict_key(const struct plan_order_in *in);
+
 /** The counts that an op of this kind must wait for, where all that was accepted before it is in counts->posted. */
 void plan_order_mark(const struct plan_order_in *in, enum plan_word word, struct plan_wait *out);
 
@@ -503,10 +522,9 @@ static inline bool plan_overlap_full(const struct plan_overlap *table)
 
 struct plan_put_in {
     uint64_t remote_addr;
-    uint64_t len; /**< >= 1 */
-    uint64_t stripe_min;
+    uint64_t len;     /**< >= 1 */
+    uint64_t cut_min; /**< plan_put_cut_min() */
     unsigned lanes;
-    bool paced;     /**< bulk is handed to lanes as they drain */
     bool covered;   /**< a part of a put with signal: nobody polls on its bytes */
     bool fenced;    /**< behind a fence that something stood before */
     bool strict;    /**< the mode */
@@ -527,6 +545,9 @@ struct plan_put {
 
 /** The class of a put by its length. */
 enum plan_class plan_stripe_class(uint64_t len, uint64_t stripe_min);
+
+/** The smallest transfer that is cut, over so many lanes; paced: bulk is handed to them as they drain. UINT64_MAX: none is. */
+uint64_t plan_put_cut_min(uint64_t stripe_min, unsigned lanes, bool paced);
 
 /** What a put is. Word ops have a class and nothing else. */
 void plan_put(const struct plan_put_in *in, struct plan_put *out);

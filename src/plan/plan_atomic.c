@@ -13,3 +13,13 @@ enum plan_atomic plan_atomic(enum plan_atomic_op op, unsigned bytes, bool home_r
     /* The first four are what devices know. */
     return bytes == 8 && home_reached && op <= PLAN_ATOMIC_OP_COMPARE_SWAP ? PLAN_ATOMIC_NATIVE : PLAN_ATOMIC_MESSAGE;
 }
+
+unsigned plan_atomic_lane(unsigned home, unsigned lanes, unsigned turn, unsigned faults)
+{
+    return faults & PLAN_FAULT_HOME ? turn % lanes : home;
+}
+
+bool plan_atomic_again(unsigned faults)
+{
+    return faults & PLAN_FAULT_DEDUP;
+}

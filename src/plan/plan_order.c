@@ -6,10 +6,24 @@
  */
 #include "plan.h"
 
-/* In drain, the old method, an acknowledgement counts as visible; so it does where the rule is switched off. */
-static const uint64_t *plan_order_visible(const struct plan_order_in *in)
+const uint64_t *plan_order_visible(const struct plan_order_in *in)
 {
     return in->drain || (in->faults & PLAN_FAULT_FLUSH) ? in->counts->acked : in->counts->flushed;
+}
+
+bool plan_order_handed(const struct plan_order_in *in, uint64_t before, uint64_t handed)
+{
+    return before <= handed || (in->faults & PLAN_FAULT_DEFER);
+}
+
+bool plan_order_blocks(const struct plan_order_in *in)
+{
+    return in->drain && !(in->faults & PLAN_FAULT_DEFER);
+}
+
+bool plan_order_strict_key(const struct plan_order_in *in)
+{
+    return !(in->faults & PLAN_FAULT_KEYS);
 }
 
 /* Whether an op of this kind must know that earlier writes on its own lane are visible. */

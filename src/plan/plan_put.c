@@ -15,16 +15,20 @@ static uint32_t plan_put_tail(const struct plan_put_in *in)
     return (uint32_t)(end - cut);
 }
 
+uint64_t plan_put_cut_min(uint64_t stripe_min, unsigned lanes, bool paced)
+{
+    /* One lane without pacing: there is nothing to cut for. */
+    return lanes == 1 && !paced ? UINT64_MAX : stripe_min;
+}
+
 void plan_put(const struct plan_put_in *in, struct plan_put *out)
 {
     bool overlap = in->overlap != PLAN_OVERLAP_NONE && !(in->faults & PLAN_FAULT_OVERLAP);
-    *out = (struct plan_put){.klass = plan_stripe_class(in->len, in->stripe_min), .lane = PLAN_MAX_LANES};
+    *out = (struct plan_put){.klass = plan_stripe_class(in->len, in->cut_min), .lane = PLAN_MAX_LANES};
     if (out->klass == PLAN_CLASS_WORD && in->covered)
         out->klass = PLAN_CLASS_MEDIUM;
     if (out->klass == PLAN_CLASS_WORD)
         return;
-    if (in->lanes == 1 && !in->paced)
-        out->klass = PLAN_CLASS_MEDIUM;
     out->gate = in->strict && in->fenced;
     if (overlap && in->overlap == PLAN_OVERLAP_FOLLOW && !in->unordered && !out->gate) {
         /* One QP keeps the order of its strict writes: no wait, but all of it on that lane. */
