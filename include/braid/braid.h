@@ -304,8 +304,8 @@ struct braid_part {
 /**
  * Writes n parts (at most BRAID_MAX_PARTS; 0 is allowed) and then signals, as braid_signal_add() or braid_signal_set().
  * The parts are bulk, whatever their size: no order among themselves but where they overlap; all are visible to whoever
- * sees the signal. One op: done counts it once, when all of it has ended. Accepted whole or not at all. Errors as
- * braid_put().
+ * sees the signal. One op: done counts it once, when all of it has ended. Accepted whole or not at all; where order=drain
+ * waits for the parts and the wait callback ends that, the op has been accepted and fails. Errors as braid_put().
  */
 int braid_put_signal(struct braid_channel *ch, int pe, const struct braid_part *parts, unsigned n,
                      struct braid_remote signal, enum braid_signal_op op, uint64_t value, struct braid_done *done);

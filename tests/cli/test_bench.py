@@ -11,21 +11,14 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import Tap
+
 BRAID = sys.argv[1]
 SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench.schema.json")
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "number": (int, float), "integer": int}
-count, bad = 0, 0
-
-
-def check(name, holds, said=""):
-    """One TAP line; what was seen follows where it does not hold."""
-    global count, bad
-    count += 1
-    bad += not holds
-    print(f"{'ok' if holds else 'not ok'} {count} - {name}")
-    if not holds:
-        for line in said.splitlines()[:30]:
-            print(f"# {line}")
+TAP = Tap()
+check = TAP.holds
 
 
 def bench(*args, cwd=None):
@@ -268,9 +261,8 @@ def main():
     test_bad_fabric()
     test_faults()
     test_atomics()
-    print(f"1..{count}", flush=True)
-    return 1 if bad else 0
+    TAP.done()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

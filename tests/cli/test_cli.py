@@ -10,19 +10,12 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import Tap
+
 BRAID = sys.argv[1]
-count, bad = 0, 0
-
-
-def check(name, holds, said=""):
-    """One TAP line; what was seen follows where it does not hold."""
-    global count, bad
-    count += 1
-    bad += not holds
-    print(f"{'ok' if holds else 'not ok'} {count} - {name}")
-    if not holds:
-        for line in said.splitlines()[:30]:
-            print(f"# {line}")
+TAP = Tap()
+check = TAP.holds
 
 
 def braid(*args, **environment):
@@ -109,9 +102,8 @@ def main():
     test_wrong_use()
     test_no_emulator()
     test_rest()
-    print(f"1..{count}", flush=True)
-    return 1 if bad else 0
+    TAP.done()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -12,29 +12,16 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import Tap
+
 BRAID = sys.argv[1]
 NAME = f"programs-{os.getpid()}"
 TOOLS = ("ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat",
          "ib_atomic_lat")
 SPEC = "nodes=2,ports=2,rate=10G"
-count, bad = 0, 0
-
-
-def check(name, holds, said=""):
-    """One TAP line; what was seen follows where it does not hold."""
-    global count, bad
-    count += 1
-    bad += not holds
-    print(f"{'ok' if holds else 'not ok'} {count} - {name}", flush=True)
-    if not holds:
-        for line in said.splitlines()[-30:]:
-            print(f"# {line}")
-
-
-def skip(name, why):
-    global count
-    count += 1
-    print(f"ok {count} - {name} # SKIP {why}", flush=True)
+TAP = Tap()
+check = TAP.holds
 
 
 def emu(*args, timeout=60):
@@ -84,7 +71,7 @@ def test_sysfs():
 
 def test_devinfo():
     if not shutil.which("ibv_devinfo"):
-        skip("ibv_devinfo lists the devices", "not installed")
+        TAP.skip("ibv_devinfo lists the devices", "not installed")
         return
     status, said = emu(*inside("h1", "ibv_devinfo"))
     good = status == 0 and all(w in said for w in ("mlx5_0", "mlx5_1", "PORT_ACTIVE")) and "mlx5_2" not in said
@@ -117,7 +104,7 @@ def perftest(tool, *args):
 def test_perftest():
     for tool in TOOLS:
         if not shutil.which(tool):
-            skip(f"{tool} runs", "not installed")
+            TAP.skip(f"{tool} runs", "not installed")
             continue
         good, said = perftest(tool, "-n", "100")
         check(f"{tool} runs", good, said)
@@ -136,7 +123,7 @@ def counters(text):
 
 def test_ctl():
     if not shutil.which("ib_write_bw"):
-        skip("ports and ctl", "perftest is not installed")
+        TAP.skip("ports and ctl", "perftest is not installed")
         return
     common = ["ib_write_bw", "-d", "mlx5_0", "-p", free_port(), "-D", "8"]
     server = start("h0", *common)
@@ -169,5 +156,4 @@ test_devinfo()
 test_perftest()
 test_ctl()
 check("nothing is left in shared memory", not left_behind(), str(left_behind()))
-print(f"1..{count}")
-sys.exit(1 if bad else 0)
+TAP.done()

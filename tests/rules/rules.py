@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rules.py - what the rule tests share: TAP output, the list of source files, and a small C scanner.
+"""rules.py - what the rule tests share: the list of source files, and a small C scanner.
 
 Each rule is a function from file text to a list of problems, so that a test can first feed it a bad sample (and must get
 a problem back) and then the tree. Nothing here knows a single rule; the tests beside it do.
@@ -9,41 +9,10 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import Tap  # the rule tests say rules.Tap
+
 C_FOLDERS = ("include", "src", "emu", "bench", "cli", "plugin", "man", "tests")
-
-
-class Tap:
-    """Prints one TAP line per check; done() prints the plan and exits."""
-
-    def __init__(self):
-        self.count = 0
-        self.bad = 0
-
-    def check(self, name, problems):
-        """problems: a list of strings, empty when the check holds."""
-        self.count += 1
-        self.bad += bool(problems)
-        print(f"{'not ok' if problems else 'ok'} {self.count} - {name}")
-        for problem in problems[:40]:
-            print(f"# {problem}")
-        if len(problems) > 40:
-            print(f"# ... and {len(problems) - 40} more")
-
-    def must_flag(self, name, problems):
-        """A self-test: the sample is bad, so there must be problems."""
-        self.check(f"self-test: {name}", [] if problems else ["the bad sample was not flagged"])
-
-    def must_pass(self, name, problems):
-        """A self-test: the sample is good, so there must be none."""
-        self.check(f"self-test: {name}", problems)
-
-    def skip(self, name, why):
-        self.count += 1
-        print(f"ok {self.count} - {name} # SKIP {why}")
-
-    def done(self):
-        print(f"1..{self.count}", flush=True)
-        sys.exit(1 if self.bad else 0)
 
 
 def source_root():

@@ -107,6 +107,10 @@ static void whole_puts_need_no_tail_where_a_key_does(void **state)
     assert_true(ask(in).tail > 0);
     in.strict = true; /* then the gate has waited for it */
     assert_true(ask(in).strict && ask(in).gate && ask(in).tail == 0);
+    in = put_of(1 << 20); /* cut, but for pacing only: all of it on one lane */
+    in.tail = true;
+    in.lanes = 1;
+    assert_true(ask(in).klass == PLAN_CLASS_LARGE && ask(in).strict && ask(in).tail == 0);
 }
 
 static void atomics_take_the_home_lane(void **state)
