@@ -73,6 +73,8 @@ def prefixes(path):
         return ("emu_", "ibv_", "_ibv_", "__ibv_", "mlx5dv_")
     if folder in ("cli", "bench"):
         return (folder + "_", "main")
+    if folder == "plugin/nvshmem":
+        return ("nvs_", "nvshmemt_init")  # nvshmem_ itself is how the host's own functions are called
     return None
 
 
