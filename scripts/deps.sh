@@ -3,7 +3,7 @@
 #
 # deps.sh - installs what a make target needs and this machine lacks.
 #
-#   scripts/deps.sh [build|test|demo|lint|sanitize|coverage|fuzz|costs|all]...     (default: build)
+#   scripts/deps.sh [build|test|demo|lint|sanitize|coverage|fuzz|costs|peers|all]...     (default: build)
 #   scripts/deps.sh --list KIND...        prints what would be checked, installs nothing
 #
 # Looks first (offline, quick) and calls the package manager only for what is missing; sudo only when not root.
@@ -13,6 +13,7 @@ set -eu
 # One row a need: kinds that want it | how to see that it is there | apt name | dnf name.
 #   cmd:NAME  a program     pkg:NAME  a pkg-config module
 #   hdr:NAME  a header      lib:NAME  a library that gcc finds         clang-rt  clang's fuzzer runtime
+#   py:NAME   a Python module that is a program
 NEEDS='
 build test demo lint sanitize coverage fuzz | cmd:gcc        | gcc            | gcc
 build test demo lint sanitize coverage fuzz | cmd:cc         | gcc libc6-dev  | gcc glibc-devel
@@ -39,6 +40,7 @@ lint                                        | cmd:shellcheck | shellcheck     | 
 lint                                        | cmd:mandoc     | mandoc         | mandoc
 fuzz                                        | clang-rt       | libclang-rt-dev | compiler-rt
 costs                                       | cmd:valgrind   | valgrind       | valgrind
+peers                                       | py:pip         | python3-pip    | python3-pip
 coverage                                    | cmd:gcovr      | gcovr          | gcovr
 '
 
@@ -51,6 +53,7 @@ met() {
     pkg:*) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "${1#pkg:}" ;;
     hdr:*) [ -e "/usr/include/${1#hdr:}" ] ;;
     lib:*) command -v gcc >/dev/null 2>&1 && [ -e "$(gcc -print-file-name="${1#lib:}")" ] ;;
+    py:*) python3 -m "${1#py:}" --version >/dev/null 2>&1 ;;
     clang-rt)
         command -v clang >/dev/null 2>&1 &&
             ls "$(clang -print-resource-dir)"/lib/*/*clang_rt.fuzzer*.a >/dev/null 2>&1
@@ -103,8 +106,8 @@ wanted=
 for arg in "$@"; do
     case $arg in
     --list) listing=1 ;;
-    build | test | demo | lint | sanitize | coverage | fuzz | costs | all) wanted="$wanted $arg" ;;
-    *) say "unknown kind '$arg'; expected build, test, demo, lint, sanitize, coverage, fuzz, costs or all" && exit 2 ;;
+    build | test | demo | lint | sanitize | coverage | fuzz | costs | peers | all) wanted="$wanted $arg" ;;
+    *) say "unknown kind '$arg'; expected build, test, demo, lint, sanitize, coverage, fuzz, costs, peers or all" && exit 2 ;;
     esac
 done
 wanted=${wanted:-build}
