@@ -20,6 +20,7 @@
 #include "emu_clock.h"
 #include "emu_cost.h"
 #include "emu_map.h"
+#include "emu_recv.h"
 #include "emu_rng.h"
 #include "emu_spec.h"
 #include "emu_store.h"
@@ -281,6 +282,8 @@ struct emu_ctx {
     struct emu_cq *cqs;
     struct emu_pd *pds;
     struct emu_channel *channels;
+    struct emu_srq *srqs;
+    struct emu_ah *ahs;
 };
 
 struct emu_channel {
@@ -305,9 +308,9 @@ void emu_ctx_teardown(struct emu_ctx *ctx);
 /** Frees a channel, a PD; their references are the caller's business. */
 void emu_channel_free(struct emu_channel *ch);
 void emu_pd_free(struct emu_pd *pd);
-/** Queues an asynchronous event and makes async_fd readable. element is the QP, CQ or port number in e. */
+/** Queues an asynchronous event and makes async_fd readable. element is the QP, CQ, SRQ or port number in e. */
 void emu_event_raise(struct emu_ctx *ctx, const struct ibv_async_event *e);
-/** Drops queued events that name this QP or CQ, before it goes away. */
+/** Drops queued events that name this QP, CQ or SRQ, before it goes away. */
 void emu_event_forget(struct emu_ctx *ctx, const void *element);
 /** Raises an event about its port on every context of the device. */
 void emu_event_raise_port(struct emu_dev *dev, enum ibv_event_type type);
@@ -352,7 +355,7 @@ int emu_mr_dereg(struct emu_mr *mr);
 /** Finds the MR for a peer's access: key known, PD the same, rights there, range inside; else NULL. */
 struct emu_mr *emu_mr_remote(struct emu_qp *qp, uint32_t rkey, uint64_t va, uint64_t len, int need);
 /** True if all scatter/gather entries are good for the device (need: 0 to read them, IBV_ACCESS_LOCAL_WRITE). */
-bool emu_mr_local_ok(struct emu_qp *qp, const struct ibv_sge *sge, int n, int need);
+bool emu_mr_local_ok(const struct emu_pd *pd, const struct ibv_sge *sge, int n, int need);
 /** Copies a payload's length, from byte off of the list on. False where a region was deregistered since the list was checked;
  *  then nothing can be said about the bytes. */
 bool emu_mr_gather(struct emu_qp *qp, const struct ibv_sge *sge, int n, uint64_t off, struct emu_payload *to);
@@ -371,8 +374,9 @@ uint64_t emu_sge_len(const struct ibv_sge *sge, int n);
 struct emu_cqe {
     struct ibv_wc wc;
     struct emu_qp *qp;
-    uint64_t sq_free; /* polling this entry frees the send queue up to here; 0 for a receive */
-    uint64_t rq_free; /* the same for the receive queue */
+    uint64_t sq_free;    /* polling this entry frees the send queue up to here; 0 for a receive */
+    uint64_t rq_free;    /* the same for the receive queue */
+    struct emu_srq *srq; /* or a place in this one */
 };
 
 struct emu_cq {
@@ -422,12 +426,6 @@ struct emu_wqe {
     enum ibv_wc_status status;
     bool started;
     bool resync; /* READ: a response was missed and asked for again */
-};
-
-struct emu_rqe {
-    uint64_t wr_id;
-    int n_sge;
-    struct ibv_sge sge[EMU_MAX_SGE];
 };
 
 enum emu_reply_kind { EMU_REPLY_READ, EMU_REPLY_ATOMIC, EMU_REPLY_ACK, EMU_REPLY_NAK };
@@ -488,6 +486,8 @@ struct emu_qp {
     /* responder */
     struct emu_rqe *rq;
     uint64_t rq_freed, rq_head, rq_tail;
+    struct emu_rqe shared; /* with an SRQ: the receive of the message in progress */
+    bool has_shared;
     uint32_t epsn;
     bool nak_sent;
     bool heard;      /* a packet came in RTR */
@@ -538,8 +538,6 @@ int emu_attr_check(const struct emu_qp *qp, enum ibv_qp_state to, const struct i
 
 /** ibv_post_send(3). 0 or an errno, *bad at the first request that was not taken; *taken counts the others. */
 int emu_post_send(struct emu_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad, int *taken);
-/** ibv_post_recv(3). */
-int emu_post_recv(struct emu_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad, int *taken);
 
 /** The requester's next packet, or NULL. */
 struct emu_pkt *emu_req_next(struct emu_qp *qp);
@@ -558,8 +556,6 @@ void emu_req_complete(struct emu_qp *qp, enum ibv_wc_status status);
 
 /** Takes a request packet; what has to keep its payload holds it. */
 void emu_resp_receive(struct emu_qp *qp, struct emu_pkt *p);
-/** Completes the oldest receive. */
-void emu_resp_complete(struct emu_qp *qp, enum ibv_wc_status status, const struct emu_pkt *p);
 
 /** Acknowledges up to psn, but never ahead of READ data that still has to go, or of bytes that nobody can see. */
 void emu_reply_ack(struct emu_qp *qp, uint32_t psn);

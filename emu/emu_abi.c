@@ -167,8 +167,7 @@ EMU_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, vo
     return cq ? &cq->ibv : NULL;
 }
 
-/** Events that were fetched have to be acknowledged before their object may go: the call waits (ibv_get_cq_event(3)). */
-static void emu_abi_wait_acks(struct emu_fabric *f, const uint32_t *given, const uint32_t *acked)
+void emu_abi_wait_acks(struct emu_fabric *f, const uint32_t *given, const uint32_t *acked)
 {
     while (*given != *acked) {
         f->clock->unlock(f);
@@ -233,6 +232,7 @@ EMU_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int ma
     *init = (struct ibv_qp_init_attr){.qp_context = ibv->qp_context,
                                       .send_cq = ibv->send_cq,
                                       .recv_cq = ibv->recv_cq,
+                                      .srq = ibv->srq,
                                       .cap = qp->cap,
                                       .qp_type = ibv->qp_type,
                                       .sq_sig_all = qp->sig_all};
@@ -270,12 +270,19 @@ int emu_abi_post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send
 static int emu_abi_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
     struct emu_fabric *f = emu_fabric_of(qp->context);
-    int rc, taken;
 
     if (emu_enter(f, EMU_COST_POST_RECV, "ibv_post_recv"))
         return ENOTSUP;
-    rc = emu_post_recv((struct emu_qp *)qp, wr, bad, &taken);
-    return emu_leave(f, rc);
+    return emu_leave(f, emu_recv_post((struct emu_qp *)qp, wr, bad));
+}
+
+static int emu_abi_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+    struct emu_fabric *f = emu_fabric_of(srq->context);
+
+    if (emu_enter(f, EMU_COST_POST_RECV, "ibv_post_srq_recv"))
+        return ENOTSUP;
+    return emu_leave(f, emu_srq_post((struct emu_srq *)srq, wr, bad));
 }
 
 /**
@@ -351,6 +358,7 @@ void emu_abi_fill_ops(struct ibv_context_ops *ops)
     ops->req_notify_cq = emu_abi_req_notify;
     ops->post_send = emu_abi_post_list;
     ops->post_recv = emu_abi_post_recv;
+    ops->post_srq_recv = emu_abi_post_srq_recv;
 }
 
 EMU_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
@@ -433,6 +441,10 @@ EMU_EXPORT const char *ibv_event_type_str(enum ibv_event_type event)
         return "communication established";
     case IBV_EVENT_SQ_DRAINED:
         return "send queue drained";
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        return "SRQ limit reached";
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        return "last WQE reached";
     case IBV_EVENT_PORT_ACTIVE:
         return "port active";
     case IBV_EVENT_PORT_ERR:

@@ -13,6 +13,8 @@ int emu_enter(struct emu_fabric *f, enum emu_cost cost, const char *what);
 int emu_leave(struct emu_fabric *f, int rc);
 /** The fabric behind a context. */
 struct emu_fabric *emu_fabric_of(struct ibv_context *c);
+/** Events that were fetched have to be acknowledged before their object may go: the call waits (ibv_get_cq_event(3)). */
+void emu_abi_wait_acks(struct emu_fabric *f, const uint32_t *given, const uint32_t *acked);
 /** ibv_post_send(3). */
 int emu_abi_post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /** Fills in the data path's function pointers. */

@@ -155,6 +155,8 @@ void emu_cq_forget_qp(struct emu_cq *cq, const struct emu_qp *qp)
 
         if (e.qp != qp)
             cq->ring[(cq->head + kept++) % cq->size] = e;
+        else if (e.srq)
+            emu_recv_free(&e);
     }
     cq->count = kept;
 }
@@ -169,8 +171,7 @@ int emu_cq_take(struct emu_cq *cq, int n, struct ibv_wc *out)
         /* The slot is free before its completion can be seen, and not earlier than it is polled. */
         if (e->sq_free)
             e->qp->sq_freed = e->sq_free;
-        if (e->rq_free)
-            e->qp->rq_freed = e->rq_free;
+        emu_recv_free(e);
         out[taken++] = e->wc;
         cq->head = (cq->head + 1) % cq->size;
         cq->count--;
@@ -219,12 +220,20 @@ void emu_event_raise_port(struct emu_dev *dev, enum ibv_event_type type)
         emu_event_raise(c, &e);
 }
 
-/** The QP or CQ that an event is about; NULL for events about a port or the device. */
+/** The QP, CQ or SRQ that an event is about; NULL for events about a port or the device. */
 static const void *emu_event_element(const struct ibv_async_event *e)
 {
-    if (e->event_type == IBV_EVENT_PORT_ACTIVE || e->event_type == IBV_EVENT_PORT_ERR)
+    switch (e->event_type) {
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
         return NULL;
-    return e->event_type == IBV_EVENT_CQ_ERR ? (const void *)e->element.cq : (const void *)e->element.qp;
+    case IBV_EVENT_CQ_ERR:
+        return e->element.cq;
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        return e->element.srq;
+    default:
+        return e->element.qp;
+    }
 }
 
 /** Counts what has to be acknowledged before the object may go (ibv_ack_async_event(3)). */
@@ -236,6 +245,8 @@ static void emu_event_given(const struct ibv_async_event *e)
         return;
     if (e->event_type == IBV_EVENT_CQ_ERR)
         ((struct emu_cq *)e->element.cq)->async_given++;
+    else if (e->event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
+        ((struct emu_srq *)e->element.srq)->async_given++;
     else
         ((struct emu_qp *)e->element.qp)->async_given++;
 }

@@ -3,7 +3,7 @@
  * emu_ctx.c - the end of contexts and of what was made on them: one by one as programs close them, or all at once when
  * their owner is gone. Called by emu_dev.c, emu_abi.c (one) and emu_sim.c, emu_fabric.c (all); next: emu_qp.c, emu_mr.c.
  */
-#include "emu.h"
+#include "emu_ah.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -69,6 +69,10 @@ void emu_ctx_teardown(struct emu_ctx *ctx)
     }
     while ((object = emu_ctx_find(&ctx->dev->mrs, ctx, emu_ctx_of_mr)))
         emu_mr_dereg(object);
+    while (ctx->srqs)
+        emu_srq_destroy(ctx->srqs);
+    while (ctx->ahs)
+        emu_ah_free(ctx->ahs);
     while (ctx->cqs)
         emu_cq_destroy(ctx->cqs);
     while (ctx->channels) {

@@ -151,6 +151,10 @@ EMU_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_a
                                      .max_cq = 1 << 16,
                                      .max_cqe = EMU_MAX_CQE,
                                      .max_mr = 1 << 20,
+                                     .max_srq = 1 << 16,
+                                     .max_srq_wr = EMU_MAX_SRQ_WR,
+                                     .max_srq_sge = EMU_RECV_SGE,
+                                     .max_ah = INT32_MAX,
                                      .max_pd = 1 << 16,
                                      .max_qp_rd_atom = EMU_MAX_RD_ATOMIC,
                                      .max_res_rd_atom = EMU_MAX_RD_ATOMIC * 1024,
@@ -288,6 +292,8 @@ EMU_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
     emu_enter(self->fabric, EMU_COST_ARM, "ibv_ack_async_event");
     if (event->event_type == IBV_EVENT_CQ_ERR)
         event->element.cq->async_events_completed++;
+    else if (event->event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
+        event->element.srq->events_completed++;
     else
         event->element.qp->events_completed++;
     emu_leave(self->fabric, 0);

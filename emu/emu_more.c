@@ -21,12 +21,6 @@ EMU_EXPORT void ibv_copy_ah_attr_from_kern(void *to, const void *from);
 EMU_EXPORT void ibv_copy_qp_attr_from_kern(void *to, const void *from);
 EMU_EXPORT void ibv_copy_path_rec_from_kern(void *to, const void *from);
 
-static void *emu_more_refuse(void)
-{
-    errno = EOPNOTSUPP;
-    return NULL;
-}
-
 /* ---- names and numbers ------------------------------------------------------------------------------------------------ */
 
 EMU_EXPORT const char *ibv_node_type_str(enum ibv_node_type type)
@@ -110,42 +104,6 @@ EMU_EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
 }
 
 /* ---- what is not there ------------------------------------------------------------------------------------------------------ */
-
-EMU_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
-{
-    (void)pd;
-    (void)attr;
-    return emu_more_refuse();
-}
-
-EMU_EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
-{
-    (void)srq;
-    return EOPNOTSUPP;
-}
-
-EMU_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-    (void)pd;
-    (void)attr;
-    return emu_more_refuse();
-}
-
-EMU_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
-                                                uint8_t port_num)
-{
-    (void)pd;
-    (void)wc;
-    (void)grh;
-    (void)port_num;
-    return emu_more_refuse();
-}
-
-EMU_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
-{
-    (void)ah;
-    return EOPNOTSUPP;
-}
 
 EMU_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {

@@ -192,14 +192,16 @@ static struct emu_mr *emu_mr_local(struct emu_qp *qp, const struct ibv_sge *sge)
     return emu_map_get(&qp->ctx->dev->mrs, sge->lkey);
 }
 
-bool emu_mr_local_ok(struct emu_qp *qp, const struct ibv_sge *sge, int n, int need)
+bool emu_mr_local_ok(const struct emu_pd *pd, const struct ibv_sge *sge, int n, int need)
 {
+    const struct emu_map *mrs = &emu_ctx_of(pd->ibv.context)->dev->mrs;
+
     for (int i = 0; i < n; i++) {
-        const struct emu_mr *mr = emu_mr_local(qp, &sge[i]);
+        const struct emu_mr *mr = emu_map_get(mrs, sge[i].lkey);
 
         if (sge[i].length == 0)
             continue;
-        if (!mr || mr->ibv.pd != qp->ibv.pd || (mr->access & need) != need ||
+        if (!mr || mr->ibv.pd != &pd->ibv || (mr->access & need) != need ||
             !emu_mr_covers(mr->local_base, mr->ibv.length, sge[i].addr, sge[i].length))
             return false;
     }

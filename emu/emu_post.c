@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emu_post.c - work requests as they are posted: what ibv_post_send(3) and ibv_post_recv(3) can see at once is refused at
- * once; the rest (keys, bounds) shows in the completion. Called by emu_abi.c; next: emu_req.c sends.
+ * emu_post.c - work requests as they are posted: what ibv_post_send(3) can see at once is refused at once; the rest (keys, bounds)
+ * shows in the completion. Called by emu_abi.c; next: emu_req.c sends.
  */
 #include "emu.h"
 #include "emu_pattern.h"
@@ -107,27 +107,4 @@ int emu_post_send(struct emu_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
     if (*taken && qp->ibv.state != IBV_QPS_ERR)
         emu_link_kick(qp);
     return rc;
-}
-
-int emu_post_recv(struct emu_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad, int *taken)
-{
-    *taken = 0;
-    for (; wr; wr = wr->next) {
-        struct emu_rqe *r;
-        bool full = qp->rq_tail - qp->rq_freed >= qp->cap.max_recv_wr;
-
-        if (full || qp->ibv.state == IBV_QPS_RESET || wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge) {
-            *bad = wr;
-            return full ? ENOMEM : EINVAL;
-        }
-        r = emu_rqe_at(qp, qp->rq_tail++);
-        r->wr_id = wr->wr_id;
-        r->n_sge = wr->num_sge;
-        if (wr->num_sge)
-            memcpy(r->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*r->sge));
-        (*taken)++;
-        if (qp->ibv.state == IBV_QPS_ERR)
-            emu_resp_complete(qp, IBV_WC_WR_FLUSH_ERR, NULL);
-    }
-    return 0;
 }

@@ -23,9 +23,15 @@ static bool emu_qp_init_ok(const struct ibv_qp_init_attr *init)
 {
     const struct ibv_qp_cap *c = &init->cap;
 
-    return init->qp_type == IBV_QPT_RC && !init->srq && init->send_cq && init->recv_cq &&
-           c->max_send_wr <= EMU_MAX_WR && c->max_recv_wr <= EMU_MAX_WR && c->max_send_sge <= EMU_MAX_SGE &&
-           c->max_recv_sge <= EMU_MAX_SGE && c->max_inline_data <= EMU_MAX_INLINE;
+    return init->qp_type == IBV_QPT_RC && init->send_cq && init->recv_cq && c->max_send_wr <= EMU_MAX_WR &&
+           c->max_recv_wr <= EMU_MAX_WR && c->max_send_sge <= EMU_MAX_SGE && c->max_recv_sge <= EMU_MAX_SGE &&
+           c->max_inline_data <= EMU_MAX_INLINE;
+}
+
+static bool emu_qp_same_device(const struct emu_pd *pd, const struct ibv_qp_init_attr *init)
+{
+    return init->send_cq->context == pd->ibv.context && init->recv_cq->context == pd->ibv.context &&
+           (!init->srq || init->srq->context == pd->ibv.context);
 }
 
 static void emu_qp_free(struct emu_qp *qp)
@@ -61,13 +67,16 @@ static struct emu_qp *emu_qp_alloc(const struct ibv_qp_cap *cap)
 struct emu_qp *emu_qp_new(struct emu_pd *pd, struct ibv_qp_init_attr *init)
 {
     struct emu_ctx *ctx = emu_ctx_of(pd->ibv.context);
+    struct ibv_qp_cap cap = init->cap;
     struct emu_qp *qp;
 
     errno = EINVAL;
-    if (!emu_qp_init_ok(init) || init->send_cq->context != pd->ibv.context || init->recv_cq->context != pd->ibv.context)
+    if (!emu_qp_init_ok(init) || !emu_qp_same_device(pd, init))
         return NULL;
+    if (init->srq) /* it has no queue of its own */
+        cap.max_recv_wr = cap.max_recv_sge = 0;
     errno = ENOMEM;
-    qp = emu_qp_alloc(&init->cap);
+    qp = emu_qp_alloc(&cap);
     if (!qp)
         return NULL;
     qp->ctx = ctx;
@@ -78,6 +87,7 @@ struct emu_qp *emu_qp_new(struct emu_pd *pd, struct ibv_qp_init_attr *init)
     qp->ibv.pd = &pd->ibv;
     qp->ibv.send_cq = init->send_cq;
     qp->ibv.recv_cq = init->recv_cq;
+    qp->ibv.srq = init->srq;
     qp->ibv.qp_type = init->qp_type;
     qp->ibv.state = IBV_QPS_RESET;
     qp->ibv.qp_num = qp->ibv.handle = emu_qp_new_number(ctx->dev);
@@ -87,6 +97,8 @@ struct emu_qp *emu_qp_new(struct emu_pd *pd, struct ibv_qp_init_attr *init)
     }
     ((struct emu_cq *)init->send_cq)->refs++;
     ((struct emu_cq *)init->recv_cq)->refs++;
+    if (init->srq)
+        ((struct emu_srq *)init->srq)->refs++;
     pd->refs++;
     return qp;
 }
@@ -101,7 +113,7 @@ static void emu_qp_clear(struct emu_qp *qp)
     qp->ack_timer = qp->rnr_waiting = false;
     qp->sq_freed = qp->sq_una = qp->sq_nxt = qp->sq_numbered = qp->sq_tail = 0;
     qp->nxt_pkt = qp->rd_out = 0;
-    qp->rq_freed = qp->rq_head = qp->rq_tail = 0;
+    emu_recv_clear(qp);
     qp->reply_count = 0;
     emu_store_forget(qp);
     qp->msg_open = qp->nak_sent = qp->heard = qp->refused = false;
@@ -116,6 +128,8 @@ int emu_qp_destroy(struct emu_qp *qp)
     emu_map_del(&qp->ctx->dev->qps, qp->ibv.qp_num);
     ((struct emu_cq *)qp->ibv.send_cq)->refs--;
     ((struct emu_cq *)qp->ibv.recv_cq)->refs--;
+    if (qp->ibv.srq)
+        ((struct emu_srq *)qp->ibv.srq)->refs--;
     ((struct emu_pd *)qp->ibv.pd)->refs--;
     emu_qp_free(qp);
     return 0;
@@ -133,8 +147,7 @@ void emu_qp_to_error(struct emu_qp *qp)
     emu_store_finish(qp);
     while (qp->sq_una < qp->sq_tail)
         emu_req_complete(qp, IBV_WC_WR_FLUSH_ERR);
-    while (qp->rq_head < qp->rq_tail)
-        emu_resp_complete(qp, IBV_WC_WR_FLUSH_ERR, NULL);
+    emu_recv_flush(qp);
 }
 
 static void emu_qp_copy_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int mask)

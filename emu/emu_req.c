@@ -183,7 +183,7 @@ static enum ibv_wc_status emu_req_local_check(struct emu_qp *qp, const struct em
 
     if (w->len > EMU_MAX_MSG || (emu_req_is_atomic(w) && w->len != 8))
         return IBV_WC_LOC_LEN_ERR;
-    if (!(w->flags & IBV_SEND_INLINE) && !emu_mr_local_ok(qp, w->sge, w->n_sge, need))
+    if (!(w->flags & IBV_SEND_INLINE) && !emu_mr_local_ok((struct emu_pd *)qp->ibv.pd, w->sge, w->n_sge, need))
         return IBV_WC_LOC_PROT_ERR;
     return IBV_WC_SUCCESS;
 }

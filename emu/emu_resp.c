@@ -2,38 +2,13 @@
 /*
  * emu_resp.c - the responder half of an RC queue pair (IBA 9.7.4, 9.7.5): takes requests in PSN order, checks them, moves
  * the bytes, and answers. Duplicates are answered again but not executed again; a READ is, an atomic never is.
- * Called by emu_switch.c; next: emu_store.c, emu_mr.c (memory), emu_reply.c (answers).
+ * Called by emu_switch.c; next: emu_recv.c (receives), emu_store.c, emu_mr.c (memory), emu_reply.c (answers).
  */
 #include "emu.h"
 
 static void emu_resp_landed(struct emu_qp *qp)
 {
     qp->ctx->dev->fabric->clock->wake(qp->ctx->owner);
-}
-
-/* ---- receives ------------------------------------------------------------------------------------------------------ */
-
-void emu_resp_complete(struct emu_qp *qp, enum ibv_wc_status status, const struct emu_pkt *p)
-{
-    struct emu_rqe *r = emu_rqe_at(qp, qp->rq_head);
-    struct emu_cqe e = {.qp = qp, .rq_free = qp->rq_head + 1};
-
-    e.wc.wr_id = r->wr_id;
-    e.wc.status = status;
-    e.wc.opcode = p && p->op == EMU_OP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
-    e.wc.byte_len = qp->msg_got;
-    e.wc.qp_num = qp->ibv.qp_num;
-    if (p && (p->flags & EMU_PKT_IMM)) {
-        e.wc.wc_flags = IBV_WC_WITH_IMM;
-        e.wc.imm_data = p->imm;
-    }
-    qp->rq_head++;
-    emu_store_recv(qp, &e, p && (p->flags & EMU_PKT_SOLICITED));
-}
-
-static bool emu_resp_has_receive(const struct emu_qp *qp)
-{
-    return qp->rq_head != qp->rq_tail;
 }
 
 /* ---- WRITE and SEND --------------------------------------------------------------------------------------------------- */
@@ -96,7 +71,7 @@ static void emu_resp_write(struct emu_qp *qp, struct emu_pkt *p)
         emu_reply_refuse(qp, EMU_NAK_INVALID);
         return;
     }
-    if ((p->flags & EMU_PKT_IMM) && !emu_resp_has_receive(qp)) {
+    if ((p->flags & EMU_PKT_IMM) && !emu_recv_ready(qp)) {
         emu_reply_refuse(qp, EMU_NAK_RNR);
         return;
     }
@@ -113,7 +88,7 @@ static void emu_resp_write(struct emu_qp *qp, struct emu_pkt *p)
         emu_resp_landed(qp);
     }
     if (p->flags & EMU_PKT_IMM)
-        emu_resp_complete(qp, IBV_WC_SUCCESS, p);
+        emu_recv_complete(qp, IBV_WC_SUCCESS, p);
     emu_resp_advance(qp, p);
 }
 
@@ -121,7 +96,7 @@ static void emu_resp_write(struct emu_qp *qp, struct emu_pkt *p)
 static void emu_resp_fail_receive(struct emu_qp *qp, enum ibv_wc_status status, enum emu_nak nak,
                                   const struct emu_pkt *p)
 {
-    emu_resp_complete(qp, status, p);
+    emu_recv_complete(qp, status, p);
     emu_reply_nak(qp, nak, EMU_NO_EVENT); /* the completion tells */
 }
 
@@ -147,30 +122,31 @@ static void emu_resp_scatter(struct emu_qp *qp, const struct emu_rqe *r, uint64_
 
 static void emu_resp_send(struct emu_qp *qp, struct emu_pkt *p)
 {
-    struct emu_rqe *r = emu_rqe_at(qp, qp->rq_head);
+    const struct emu_rqe *r;
 
     if (!emu_resp_in_turn(qp, p)) {
         emu_reply_refuse(qp, EMU_NAK_INVALID);
         return;
     }
-    if (!emu_resp_has_receive(qp)) {
+    if (!emu_recv_ready(qp)) {
         emu_reply_refuse(qp, EMU_NAK_RNR);
         return;
     }
+    r = emu_recv_current(qp);
     if (p->flags & EMU_PKT_FIRST)
         qp->msg_got = 0;
     if (qp->msg_got + (uint64_t)p->payload.len > emu_sge_len(r->sge, r->n_sge)) {
         emu_resp_fail_receive(qp, IBV_WC_LOC_LEN_ERR, EMU_NAK_INVALID, p);
         return;
     }
-    if (!emu_mr_local_ok(qp, r->sge, r->n_sge, IBV_ACCESS_LOCAL_WRITE)) {
+    if (!emu_mr_local_ok(emu_recv_pd(qp), r->sge, r->n_sge, IBV_ACCESS_LOCAL_WRITE)) {
         emu_resp_fail_receive(qp, IBV_WC_LOC_PROT_ERR, EMU_NAK_OPERATION, p);
         return;
     }
     emu_resp_scatter(qp, r, qp->msg_got, p);
     qp->msg_got += p->payload.len;
     if (p->flags & EMU_PKT_LAST)
-        emu_resp_complete(qp, IBV_WC_SUCCESS, p);
+        emu_recv_complete(qp, IBV_WC_SUCCESS, p);
     emu_resp_advance(qp, p);
 }
 

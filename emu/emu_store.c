@@ -419,11 +419,18 @@ void emu_store_finish(struct emu_qp *qp)
     emu_store_reset(qp);
 }
 
+static void emu_store_drop_recv(struct emu_store *s)
+{
+    if (s->cqe.srq)
+        emu_recv_free(&s->cqe);
+    emu_store_release(s);
+}
+
 void emu_store_forget(struct emu_qp *qp)
 {
     while (qp->store.head) {
         if (qp->store.head->kind == EMU_STORE_RECV)
-            emu_store_release(qp->store.head);
+            emu_store_drop_recv(qp->store.head);
         else
             emu_store_show(qp->store.head);
     }
@@ -433,6 +440,10 @@ void emu_store_forget(struct emu_qp *qp)
 void emu_store_drop(struct emu_qp *qp)
 {
     while (qp->store.head) {
+        if (qp->store.head->kind == EMU_STORE_RECV) {
+            emu_store_drop_recv(qp->store.head);
+            continue;
+        }
         if (qp->store.head->kind == EMU_STORE_WORD)
             emu_word_drop(emu_store_fabric(qp), qp->store.head->word);
         emu_store_release(qp->store.head);

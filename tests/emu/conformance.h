@@ -61,7 +61,7 @@ struct conformance {
 };
 
 /** Kinds of things a check made, released by the runner in reverse order, whatever the check did. */
-enum made_kind { MADE_MEMORY, MADE_PD, MADE_MR, MADE_CHANNEL, MADE_CQ, MADE_QP };
+enum made_kind { MADE_MEMORY, MADE_PD, MADE_MR, MADE_CHANNEL, MADE_CQ, MADE_SRQ, MADE_QP };
 
 struct made {
     enum made_kind kind;
@@ -93,6 +93,7 @@ extern const struct conformance_check conformance_state_checks[];
 extern const struct conformance_check conformance_data_checks[];
 extern const struct conformance_check conformance_queue_checks[];
 extern const struct conformance_check conformance_event_checks[];
+extern const struct conformance_check conformance_srq_checks[];
 extern const struct conformance_check conformance_psn_checks[];
 extern const struct conformance_check conformance_atomic_checks[];
 extern const struct conformance_check conformance_access_checks[];
@@ -137,6 +138,7 @@ struct ibv_pd *check_pd(struct check *c, int side);
 struct ibv_mr *check_mr(struct check *c, struct ibv_pd *pd, void *ptr, size_t bytes, int access);
 struct ibv_comp_channel *check_channel(struct check *c, int side);
 struct ibv_cq *check_cq(struct check *c, int side, int cqe, struct ibv_comp_channel *channel);
+struct ibv_srq *check_srq(struct check *c, struct ibv_pd *pd, uint32_t wr, uint32_t sge);
 /** want->cap is updated with what the device gave. */
 struct ibv_qp *check_qp(struct check *c, struct ibv_pd *pd, struct ibv_qp_init_attr *want);
 /** Releases something made above now; returns what the verbs call did. */
@@ -165,8 +167,10 @@ struct pair_options {
     uint32_t send_wr, recv_wr, sge, inline_bytes;
     int cqe;
     bool sig_all;
-    bool channel;  /**< completion channel for the receive CQ of B */
-    bool loopback; /**< both ends on port A */
+    bool channel;             /**< completion channel for the receive CQ of B */
+    bool loopback;            /**< both ends on port A */
+    uint32_t srq_wr;          /**< B receives from an SRQ of this size; 0: from a queue of its own */
+    const struct side *share; /**< B is in this end's PD and receives from its SRQ */
     int qp_access, mr_access;
     uint8_t timeout, retry, rnr_retry, min_rnr;
     uint8_t rd_atomic;
@@ -178,6 +182,7 @@ struct side {
     struct ibv_mr *mr;
     struct ibv_comp_channel *channel;
     struct ibv_cq *scq, *rcq;
+    struct ibv_srq *srq;
     struct ibv_qp *qp;
     struct ibv_qp_cap cap; /**< what the device gave */
     uint32_t psn;          /**< first PSN that this end sends */

@@ -117,6 +117,12 @@ struct ibv_cq *check_cq(struct check *c, int side, int cqe, struct ibv_comp_chan
     return made(c, MADE_CQ, ibv_create_cq(c->run->ctx[side], cqe, c, channel, 0), "ibv_create_cq");
 }
 
+struct ibv_srq *check_srq(struct check *c, struct ibv_pd *pd, uint32_t wr, uint32_t sge)
+{
+    struct ibv_srq_init_attr init = {.srq_context = c, .attr = {.max_wr = wr, .max_sge = sge}};
+    return made(c, MADE_SRQ, ibv_create_srq(pd, &init), "ibv_create_srq");
+}
+
 struct ibv_qp *check_qp(struct check *c, struct ibv_pd *pd, struct ibv_qp_init_attr *want)
 {
     return made(c, MADE_QP, ibv_create_qp(pd, want), "ibv_create_qp");
@@ -136,6 +142,8 @@ static int release(struct made m)
         return ibv_destroy_comp_channel(m.thing);
     case MADE_CQ:
         return ibv_destroy_cq(m.thing);
+    case MADE_SRQ:
+        return ibv_destroy_srq(m.thing);
     case MADE_QP:
         return ibv_destroy_qp(m.thing);
     }

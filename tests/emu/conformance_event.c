@@ -2,7 +2,7 @@
 /*
  * conformance_event.c - checks of completion channels and asynchronous events.
  *
- * Part of the list. Channels are read without blocking, between waits with a deadline. next: conformance_psn.c.
+ * Part of the list. Channels are read without blocking, between waits with a deadline. next: conformance_srq.c.
  */
 #include "conformance.h"
 

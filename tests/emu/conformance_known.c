@@ -27,6 +27,7 @@ static const struct conformance_known table[] = {
     {"rxe", "rq_holds_what_it_says", "takes more; ibv_create_qp(3): cap is updated with the actual values", false},
     {"rxe", "sq_slot_held_until_polled", "slots are free when the kernel is done, before ibv_poll_cq()", false},
     {"rxe", "rq_slot_held_until_polled", "slots are free when the kernel is done, before ibv_poll_cq()", false},
+    {"rxe", "srq_slot_held_until_polled", "slots are free when the kernel has taken them, before ibv_poll_cq()", false},
     {"rxe", "post_recv_in_err_flushes", "nothing comes; IBA 10.3.1: requests posted in Error complete with a flush",
      false},
     {"rxe", "event_qp_access", "no event; IBA 11.6.3: affiliated error, local access violation", false},

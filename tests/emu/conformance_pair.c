@@ -54,8 +54,9 @@ static bool open_side(struct pair *p, int side)
 {
     struct side *s = &p->s[side];
     const struct pair_options *o = &p->o;
+    bool shares = side == B && o->share;
     s->psn = (uint32_t)check_random(p->c) & 0xffffff;
-    s->pd = check_pd(p->c, place(p, side));
+    s->pd = shares ? o->share->pd : check_pd(p->c, place(p, side));
     if (!s->pd || !fill(p, side))
         return false;
     s->mr = check_mr(p->c, s->pd, s->buf, BUFFER, o->mr_access);
@@ -63,10 +64,15 @@ static bool open_side(struct pair *p, int side)
         s->channel = check_channel(p->c, place(p, side));
     s->scq = check_cq(p->c, place(p, side), o->cqe, NULL);
     s->rcq = check_cq(p->c, place(p, side), o->cqe, s->channel);
-    if (!s->mr || !s->scq || !s->rcq)
+    if (shares)
+        s->srq = o->share->srq;
+    else if (side == B && o->srq_wr)
+        s->srq = check_srq(p->c, s->pd, o->srq_wr, o->sge);
+    if (!s->mr || !s->scq || !s->rcq || (side == B && o->srq_wr && !s->srq))
         return false;
     struct ibv_qp_init_attr init = {.send_cq = s->scq,
                                     .recv_cq = s->rcq,
+                                    .srq = s->srq,
                                     .qp_type = IBV_QPT_RC,
                                     .sq_sig_all = o->sig_all,
                                     .cap = {.max_send_wr = o->send_wr,
@@ -229,7 +235,7 @@ int pair_recv(struct pair *p, int side, uint64_t id, size_t offset, size_t len, 
     struct ibv_sge sge[16];
     struct ibv_recv_wr wr = {.wr_id = id, .sg_list = sge}, *bad = NULL;
     wr.num_sge = spread(sge, (uint64_t)(uintptr_t)(s->buf + offset), len, pieces, s->mr->lkey);
-    return ibv_post_recv(s->qp, &wr, &bad);
+    return s->srq ? ibv_post_srq_recv(s->srq, &wr, &bad) : ibv_post_recv(s->qp, &wr, &bad);
 }
 
 bool pair_do(struct pair *p, int side, const struct op *op)
