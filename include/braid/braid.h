@@ -376,6 +376,14 @@ int braid_fence(struct braid_channel *ch, int pe);
 int braid_quiet(struct braid_channel *ch, int pe);
 
 /**
+ * Blocks until what this PE's ports have written into its own memory before the call is visible to every reader: results of
+ * gets and atomics, and what peers' ops have left there. A READ over the own lanes of every rail. For readers that do not go through
+ * this CPU, a GPU above all; braid_get() and braid_done_wait() need none for the CPU. 0; -EINVAL; -ENOTCONN where a lane to
+ * oneself is lost; or what the wait callback said.
+ */
+int braid_flush_local(struct braid_channel *ch);
+
+/**
  * Moves everything of this channel on: completions, deferred word ops, bulk, the control mailbox, atomics that peers
  * have asked this PE to execute. Does not block. Returns the number of things that moved (0: none), or -EINVAL. Errors
  * of ops show in their done; errors of lanes are logged here. A port whose completions cannot be polled or make no
@@ -383,6 +391,13 @@ int braid_quiet(struct braid_channel *ch, int pe);
  * device fatal) are logged, nothing more: lanes are given up when their own requests fail.
  */
 int braid_progress(struct braid_channel *ch);
+
+/** As braid_progress(), but 0 at once where another thread is inside a call on the channel: that one moves it on. */
+int braid_progress_try(struct braid_channel *ch);
+
+/** One turn of a blocking loop, for a caller whose op was -EAGAIN: moves on this channel and every other that nobody is inside
+ *  of, and where nothing moved waits by the wait callback. 0, -EINVAL, or what the callback said. */
+int braid_turn(struct braid_channel *ch);
 
 /**
  * Sends a message through the control mailbox of one lane and waits for its echo: the lane works both ways and both

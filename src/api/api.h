@@ -122,6 +122,7 @@ struct api_peer {
     uint8_t local_rail[PLAN_MAX_LANES];
     uint8_t pair[PLAN_MAX_LANES];      /**< number of the pair that lane k joins: both sides number pairs alike */
     uint64_t flush_ns[PLAN_MAX_LANES]; /**< when the last flush, or the probe, was posted */
+    uint64_t flush_no[PLAN_MAX_LANES]; /**< flushes posted, since the beginning */
     uint32_t rtt_ns[PLAN_MAX_LANES];   /**< as probed when connecting */
     struct plan_counts counts;
     uint16_t flushing;                   /**< bit k: a flush is in flight on lane k */

@@ -46,6 +46,7 @@ static bool api_flush_post(struct api_peer *peer, unsigned k)
         return false;
     rail_lane_queue(peer->lane[k], &request);
     peer->flush_ns[k] = clock_now(&peer->channel->braid->clock);
+    peer->flush_no[k]++;
     peer->flushing |= (uint16_t)(1u << k);
     peer->channel->count.flushes++;
     return true;

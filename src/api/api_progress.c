@@ -327,6 +327,27 @@ int braid_progress(struct braid_channel *ch)
     return (int)moved;
 }
 
+int braid_progress_try(struct braid_channel *ch)
+{
+    if (!ch)
+        return -EINVAL;
+    if (!api_try_enter(ch))
+        return 0;
+    unsigned moved = api_pass(ch);
+    api_leave(ch);
+    return (int)moved;
+}
+
+int braid_turn(struct braid_channel *ch)
+{
+    if (!ch)
+        return -EINVAL;
+    api_enter(ch);
+    int rc = api_turn(ch, UINT64_MAX);
+    api_leave(ch);
+    return rc;
+}
+
 int api_turn(struct braid_channel *ch, uint64_t deadline_ns)
 {
     struct braid *b = ch->braid;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_quiet.c - fence and quiet.
+ * api_quiet.c - fence, quiet, and the flush of one's own memory.
  * A quiet blocks in turns of the whole progress and ends, well or badly, because every op ends: acknowledged, flushed
  * from a failed lane, or failed in the FIFO. Called by the user; next: api_progress.c
  */
@@ -103,6 +103,45 @@ int braid_quiet(struct braid_channel *ch, int pe)
         return -EINVAL;
     api_enter(ch);
     int rc = api_quiet(ch, pe);
+    api_leave(ch);
+    return rc;
+}
+
+/* Whether a flush that was posted as number `no`, or a later one, is back on lane k. */
+static bool api_flush_since(const struct api_peer *self, unsigned k, uint64_t no)
+{
+    return self->flush_no[k] > no || (self->flush_no[k] == no && !(self->flushing >> k & 1));
+}
+
+/* One in flight may have read before what this one is for was written: only those posted from here on count. */
+static int api_flush_local(struct api_peer *self)
+{
+    uint64_t no[PLAN_MAX_LANES];
+    for (unsigned k = 0; k < self->lane_count; k++)
+        no[k] = self->flush_no[k] + 1;
+    for (;;) {
+        unsigned left = 0;
+        for (unsigned k = 0; k < self->lane_count && !self->dead; k++) {
+            if (self->flush_no[k] < no[k])
+                api_flush_probe(self, k);
+            left += !api_flush_since(self, k, no[k]);
+        }
+        if (self->dead) {
+            api_log_limited(self->channel, API_LOG_LANE, "own memory cannot be flushed: a lane to oneself is lost");
+            return -ENOTCONN;
+        }
+        int rc = left ? api_turn(self->channel, UINT64_MAX) : 0;
+        if (rc || !left)
+            return rc;
+    }
+}
+
+int braid_flush_local(struct braid_channel *ch)
+{
+    if (!ch)
+        return -EINVAL;
+    api_enter(ch);
+    int rc = api_flush_local(&ch->peers[ch->braid->my_pe]);
     api_leave(ch);
     return rc;
 }

@@ -490,6 +490,58 @@ static void the_tail_can_be_switched_off(void **state)
     assert_int_equal(stats().words, 0);
 }
 
+/* ---- own memory ------------------------------------------------------------------------------------------------------- */
+
+static void own_memory_is_flushed_over_every_rail(void **state)
+{
+    (void)state;
+    uint64_t before = stats().flushes;
+    assert_int_equal(braid_flush_local(rig.ch), 0);
+    assert_int_equal(stats().flushes, before + 2);
+    assert_int_equal(rig.waits, 2); /* each came back */
+    assert_int_equal(braid_flush_local(rig.ch), 0);
+    assert_int_equal(stats().flushes, before + 4);
+    assert_int_equal(braid_flush_local(NULL), -EINVAL);
+}
+
+static void a_flush_under_way_does_not_count_for_own_memory(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    assert_int_equal(signal_add(), 0); /* asks for a flush on the other lane */
+    assert_int_equal(flushes_posted(1), 1);
+    uint64_t before = stats().flushes;
+    assert_int_equal(braid_flush_local(rig.ch), 0);
+    assert_true(stats().flushes >= before + 2);
+}
+
+static void own_memory_cannot_be_flushed_over_a_lost_lane(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    fake_end(rig.qp[1], -EIO);
+    settle();
+    assert_int_equal(braid_flush_local(rig.ch), -ENOTCONN);
+    assert_non_null(strstr(rig.log, "own memory"));
+}
+
+static void a_turn_moves_things_on(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    unsigned waits = rig.waits;
+    assert_int_equal(braid_turn(rig.ch), 0);
+    assert_int_equal(rig.waits, waits + 1); /* nothing had moved: it waited, and a request ended */
+    assert_int_equal(braid_turn(rig.ch), 0);
+    assert_int_equal(rig.waits, waits + 1);
+    rig.wait_error = -ECANCELED;
+    assert_int_equal(braid_turn(rig.ch), -ECANCELED);
+    assert_int_equal(braid_turn(NULL), -EINVAL);
+    fake_end(rig.qp[1], 0);
+    assert_true(braid_progress_try(rig.ch) > 0);
+    assert_int_equal(braid_progress_try(NULL), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -520,6 +572,10 @@ int main(void)
         WITH(the_tail_on_one_lane_is_kept_by_its_key, make_tail),
         WITH(parts_of_a_put_with_signal_have_no_tail, make_tail),
         WITH(the_tail_can_be_switched_off, make_tail_fault),
+        WITH(own_memory_is_flushed_over_every_rail, make),
+        WITH(a_flush_under_way_does_not_count_for_own_memory, make),
+        WITH(own_memory_cannot_be_flushed_over_a_lost_lane, make),
+        WITH(a_turn_moves_things_on, make),
     };
     return cmocka_run_group_tests_name("api_flush", tests, NULL, NULL);
 }
