@@ -124,7 +124,7 @@ static int bench_braid_connect(struct bench_braid *t)
 {
     struct bench_pe *p = t->pe;
     struct braid_peers peers = {sizeof(peers), p->pe, p->n_pes, bench_braid_alltoall, (void *)(uintptr_t)p->run->emu};
-    struct braid_mem_options mem = {sizeof(mem), (uintptr_t)p->mem + p->run->emu->shift(p->pe)};
+    struct braid_mem_options mem = {.size = sizeof(mem), .remote_addr = (uintptr_t)p->mem + p->run->emu->shift(p->pe)};
     struct bench_card {
         uint64_t addr;
         struct braid_key key;

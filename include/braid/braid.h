@@ -198,13 +198,19 @@ struct braid_mem_options {
     /** The address by which peers name the first byte (the IOVA of ibv_reg_mr_iova(3)), at the same offset within a page
      *  as the local address, since Linux refuses any other; 0: the local address itself. */
     uint64_t remote_addr;
+    /** GPU memory that has a second address: its first one. By peer memory only that one can be registered, so it is used
+     *  there in addr's place; keys and ops go by addr all the same. NULL: addr is the only one. Host memory: ignored. */
+    void *alias;
 };
 
 /**
  * Registers [addr, addr+len) on every rail, for local use and for remote read, write and atomics; twice, since bulk and
- * word ops have keys of their own. Host memory only.
+ * word ops have keys of their own. Host memory, or memory of a GPU, which is told by asking CUDA where the process uses it:
+ * then by a dma-buf (one for all ports) where driver, kernel and libibverbs have that and the option "dmabuf" is on, else by
+ * peer memory (nvidia-peermem). Managed memory is taken for host memory. The process's CPU never touches what is registered.
  * Returns 0 and a region; -EINVAL for len 0, a NULL address, a range that wraps, a remote_addr at another offset within
- * a page, or a bad options struct; -ENOMEM; or what the verbs call said. The memory stays the caller's and must outlive the region.
+ * a page, or a bad options struct; -ENOMEM; or what the verbs or the CUDA call said. The memory stays the caller's and must
+ * outlive the region.
  */
 int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_mem_options *options,
                   struct braid_mem **out);

@@ -241,7 +241,7 @@ struct braid_mem {
     uint32_t users[API_MAX_CHANNELS]; /**< ops that use it, by channel: each written by its channel's thread alone */
     uint32_t lkey[BRAID_MAX_RAILS];
     struct verbs_mr *mr[BRAID_MAX_RAILS];      /**< strict key: for word ops, and for all of this process's own use */
-    struct verbs_mr *relaxed[BRAID_MAX_RAILS]; /**< relaxed key: for bulk */
+    struct verbs_mr *relaxed[BRAID_MAX_RAILS]; /**< relaxed key: for bulk; NULL: strict too */
 };
 
 /** Whether bulk is handed to lanes as they drain; with one rail this behaves like a transport without a queue. */

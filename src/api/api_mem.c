@@ -24,8 +24,10 @@ static int api_mem_check(const struct braid *b, const void *addr, size_t len, co
     }
     *remote_addr = 0;
     if (options) {
-        static const struct api_struct layout = {.name = "braid_mem_options", .size = sizeof(*options)};
-        struct braid_mem_options known;
+        static const size_t ends[] = {offsetof(struct braid_mem_options, alias)};
+        static const struct api_struct layout = {
+            .name = "braid_mem_options", .size = sizeof(*options), .ends = ends, .count = 1};
+        struct braid_mem_options known = {0};
         if (api_struct_read(&b->log, &layout, options, &known))
             return -EINVAL;
         *remote_addr = known.remote_addr;
@@ -90,7 +92,7 @@ int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_me
     mem->remote_addr = remote_addr ? remote_addr : mem->addr;
     for (unsigned i = 0; i < b->rail_count; i++) {
         rc = verbs_mr_reg(b->rail[i]->dev, addr, len, remote_addr, VERBS_ACCESS_REMOTE, &mem->mr[i]);
-        if (!rc)
+        if (!rc && b->options.relaxed)
             rc = verbs_mr_reg(b->rail[i]->dev, addr, len, remote_addr, VERBS_ACCESS_RELAXED, &mem->relaxed[i]);
         if (rc) {
             log_write(&b->log, LOG_LEVEL_ERROR, "cannot register %zu bytes at %p on port %s: %s%s", len, addr,
@@ -165,7 +167,7 @@ int braid_mem_key(const struct braid_mem *mem, struct braid_key *out)
         .rails = mem->rail_count,
     };
     for (unsigned i = 0; i < mem->rail_count; i++) {
-        key.bulk_rkey[i] = verbs_mr_rkey(mem->relaxed[i]);
+        key.bulk_rkey[i] = verbs_mr_rkey(mem->relaxed[i] ? mem->relaxed[i] : mem->mr[i]);
         key.word_rkey[i] = verbs_mr_rkey(mem->mr[i]);
     }
     rail_wire_pack_key(&key, out->bytes);

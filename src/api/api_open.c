@@ -106,10 +106,18 @@ static int api_planes(const struct braid *b, unsigned ports, uint8_t out[BRAID_M
     return -EINVAL;
 }
 
-static struct rail_config api_rail_config(const struct options *o)
+_Static_assert((int)OPTIONS_FAMILY_IPV4 == (int)RAIL_FAMILY_IPV4 && (int)OPTIONS_FAMILY_IPV6 == (int)RAIL_FAMILY_IPV6,
+               "one number");
+
+/* 0 or -EINVAL; logs. */
+static int api_rail_config(const struct braid *b, struct rail_config *out)
 {
-    return (struct rail_config){
+    const struct options *o = &b->options;
+    *out = (struct rail_config){
         .plane = RAIL_WIRE_NO_PLANE,
+        .roce_version = (uint8_t)o->roce_version,
+        .gid_family = (enum rail_family)o->gid_family,
+        .grh = o->grh,
         .sq_depth = o->sq_depth,
         .gid_index = o->gid_index,
         .pkey_index = (uint16_t)o->pkey_index,
@@ -121,14 +129,17 @@ static struct rail_config api_rail_config(const struct options *o)
         .min_rnr_timer = (uint8_t)o->min_rnr_timer,
         .mtu_max = o->mtu,
     };
+    return iprange_parse(o->gid_range, &b->log, &out->gid_range);
 }
 
 static int api_open_rails(struct braid *b)
 {
     struct portlist ports;
     uint8_t planes[BRAID_MAX_RAILS];
-    struct rail_config config = api_rail_config(&b->options);
-    int rc = portlist_parse(b->options.ports, &b->log, &ports);
+    struct rail_config config;
+    int rc = api_rail_config(b, &config);
+    if (!rc)
+        rc = portlist_parse(b->options.ports, &b->log, &ports);
     if (rc)
         return rc;
     if (b->options.rails > ports.count) {

@@ -9,6 +9,7 @@
 #include "log.h"
 
 enum options_order { OPTIONS_ORDER_RELEASE, OPTIONS_ORDER_STRICT, OPTIONS_ORDER_DRAIN };
+enum options_family { OPTIONS_FAMILY_AUTO, OPTIONS_FAMILY_IPV4, OPTIONS_FAMILY_IPV6 };
 enum options_placement { OPTIONS_PLACEMENT_AUTO, OPTIONS_PLACEMENT_ORDERED, OPTIONS_PLACEMENT_UNORDERED };
 
 /** One rule of order switched off, for tests; the values are those of enum plan_fault (api checks it). */
@@ -29,9 +30,12 @@ enum options_fault {
 
 /** Values after reading; plain data. */
 struct options {
-    char ports[1200]; /**< 16 names of 63 bytes, commas, and room */
-    uint32_t rails;   /**< 0: all ports named; n: the first n */
-    uint32_t order;   /**< enum options_order */
+    char ports[1200]; /**< 16 names of 63 bytes, commas, and room; or "auto" */
+    char only[1200];  /**< limits "auto" */
+    char gpu[32];     /**< PCI address, "auto" or "none" */
+    char sysroot[256];
+    uint32_t rails; /**< 0: all ports named or chosen; n: the first n */
+    uint32_t order; /**< enum options_order */
     uint32_t channels;
     uint32_t sq_depth;      /**< send-queue slots of a lane */
     uint32_t word_depth;    /**< places in the FIFO of deferred word ops, per peer and channel */
@@ -51,10 +55,16 @@ struct options {
     uint32_t pkey_index;
     uint32_t sl;
     uint32_t traffic_class;
-    uint32_t mtu;   /**< bytes; 0: what the ports say */
-    uint32_t log;   /**< enum log_level */
-    uint32_t fault; /**< enum options_fault */
-    uint64_t seed;  /**< 0: from the system */
+    uint32_t roce_version; /**< 1 or 2 */
+    uint32_t gid_family;   /**< enum options_family */
+    char gid_range[64];    /**< "ADDRESS/BITS"; empty: any */
+    uint32_t grh;          /**< 1: a global route header on InfiniBand too */
+    uint32_t relaxed;      /**< 1: bulk may become visible in any order */
+    uint32_t dmabuf;       /**< 1: GPU memory is registered by dma-buf where that can be */
+    uint32_t mtu;          /**< bytes; 0: what the ports say */
+    uint32_t log;          /**< enum log_level */
+    uint32_t fault;        /**< enum options_fault */
+    uint64_t seed;         /**< 0: from the system */
 };
 
 /** What a reader of the table may know of a row. Static strings. */

@@ -12,6 +12,7 @@
 #ifndef RAIL_H
 #define RAIL_H
 
+#include "iprange.h"
 #include "rail_mail.h"
 #include "rail_wire.h"
 #include "verbs.h"
@@ -21,10 +22,17 @@
  *  (IBA spec vol. 1, 9.7: reliable service). */
 #define RAIL_PSN_WINDOW (1u << 23)
 
+/** Addresses that a GID may hold. */
+enum rail_family { RAIL_FAMILY_ANY, RAIL_FAMILY_IPV4, RAIL_FAMILY_IPV6 };
+
 /** What a rail's lanes are made with; from the options. */
 struct rail_config {
     uint32_t sq_depth;
-    uint32_t gid_index; /**< UINT32_MAX: choose one */
+    uint32_t gid_index;   /**< UINT32_MAX: choose one, by the next three */
+    uint8_t roce_version; /**< 1 or 2 */
+    enum rail_family gid_family;
+    struct iprange gid_range;
+    bool grh; /**< a global route header on InfiniBand too */
     uint16_t pkey_index;
     uint8_t sl, traffic_class;
     uint8_t timeout, retry, rnr_retry, min_rnr_timer;

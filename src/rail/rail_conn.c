@@ -23,7 +23,7 @@ static struct verbs_path rail_local_path(const struct rail *rail)
         .pkey_index = c->pkey_index,
         .gid_index = rail->gid_index,
         /* Ethernet has no other way; InfiniBand ports of one subnet reach each other by LID alone. */
-        .global = rail->address.link == VERBS_LINK_ETHERNET || rail->address.lid == 0,
+        .global = rail->address.link == VERBS_LINK_ETHERNET || rail->address.lid == 0 || c->grh,
         .sl = c->sl,
         .traffic_class = c->traffic_class,
         .timeout = c->timeout,

@@ -26,36 +26,63 @@ const char *rail_hint(int error)
                             : "";
 }
 
-static bool rail_gid_is_ipv4(const uint8_t gid[16])
+/* Whether the options allow a GID of this address. */
+static bool rail_gid_allowed(const struct rail_config *c, const uint8_t gid[16])
 {
-    static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    return memcmp(gid, prefix, sizeof(prefix)) == 0;
+    bool ipv4 = iprange_is_ipv4(gid);
+    if ((c->gid_family == RAIL_FAMILY_IPV4 && !ipv4) || (c->gid_family == RAIL_FAMILY_IPV6 && ipv4))
+        return false;
+    return iprange_has(&c->gid_range, gid);
 }
 
-/* Chooses a GID of an Ethernet port: the first RoCE v2 one, IPv4 before IPv6; index 0 where types are not told. */
-static uint32_t rail_choose_gid(struct rail *rail, const struct verbs_port *port)
+/* Chooses a GID of an Ethernet port: the first of the RoCE version and addresses that the options say, IPv4 before IPv6.
+ * Where types are not told, index 0 if its address may be. 0, or -EADDRNOTAVAIL; logs. */
+static int rail_choose_gid(const struct rail *rail, const struct verbs_port *port, uint32_t *out)
 {
-    uint32_t chosen = 0;
-    bool found = false;
+    const struct rail_config *c = &rail->config;
+    enum verbs_gid_type type = c->roce_version == 1 ? VERBS_GID_ROCE_V1 : VERBS_GID_ROCE_V2;
+    uint32_t ipv6 = RAIL_GID_AUTO;
+    bool told = false;
+    struct verbs_gid gid;
     for (uint32_t i = 0; i < min_u32(port->gids, 256); i++) {
-        struct verbs_gid gid;
-        if (verbs_gid_query(rail->dev, rail->port, i, &gid) || gid.type != VERBS_GID_ROCE_V2)
+        if (verbs_gid_query(rail->dev, rail->port, i, &gid))
             continue;
-        if (rail_gid_is_ipv4(gid.raw))
-            return i;
-        if (!found)
-            chosen = i;
-        found = true;
+        told |= gid.type == VERBS_GID_ROCE_V1 || gid.type == VERBS_GID_ROCE_V2;
+        if (gid.type != type || !rail_gid_allowed(c, gid.raw))
+            continue;
+        if (iprange_is_ipv4(gid.raw)) {
+            *out = i;
+            return 0;
+        }
+        if (ipv6 == RAIL_GID_AUTO)
+            ipv6 = i;
     }
-    return chosen;
+    if (ipv6 == RAIL_GID_AUTO && !told && !verbs_gid_query(rail->dev, rail->port, 0, &gid) &&
+        rail_gid_allowed(c, gid.raw))
+        ipv6 = 0;
+    if (ipv6 != RAIL_GID_AUTO) {
+        *out = ipv6;
+        return 0;
+    }
+    log_write(rail->log, LOG_LEVEL_ERROR,
+              "port %s: none of its %u GIDs is of RoCE v%u and an address that gid_family and gid_range accept: change "
+              "these, or set gid_index",
+              rail->name, port->gids, c->roce_version);
+    return -EADDRNOTAVAIL;
 }
 
 static int rail_read_gid(struct rail *rail, const struct verbs_port *port)
 {
     struct verbs_gid gid;
     uint32_t index = rail->config.gid_index;
-    if (index == RAIL_GID_AUTO)
-        index = port->link == VERBS_LINK_ETHERNET ? rail_choose_gid(rail, port) : 0;
+    if (index == RAIL_GID_AUTO) {
+        int none = 0;
+        index = 0;
+        if (port->link == VERBS_LINK_ETHERNET)
+            none = rail_choose_gid(rail, port, &index);
+        if (none)
+            return none;
+    }
     int rc = verbs_gid_query(rail->dev, rail->port, index, &gid);
     if (rc) {
         log_write(rail->log, LOG_LEVEL_ERROR, "port %s has no GID at index %u (%s): set gid_index to one of its %u",

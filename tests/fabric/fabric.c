@@ -125,7 +125,7 @@ int fabric_connect_only(struct fabric_pe *p)
 
 int fabric_connect(struct fabric_pe *p)
 {
-    struct braid_mem_options mo = {sizeof(mo), (uintptr_t)p->bytes + p->run->emu->shift(p->pe)};
+    struct braid_mem_options mo = {.size = sizeof(mo), .remote_addr = (uintptr_t)p->bytes + p->run->emu->shift(p->pe)};
     struct {
         uint64_t addr;
         struct braid_key key;

@@ -128,7 +128,7 @@ static int litmus_connect(struct litmus_pe *p)
     const struct emu_sim_api *emu = p->run->emu;
     int n = p->run->c->test->pes;
     struct braid_peers peers = {sizeof(peers), p->pe, n, litmus_alltoall, p};
-    struct braid_mem_options mo = {sizeof(mo), (uintptr_t)p->bytes + emu->shift(p->pe)};
+    struct braid_mem_options mo = {.size = sizeof(mo), .remote_addr = (uintptr_t)p->bytes + emu->shift(p->pe)};
     uint64_t addr[LITMUS_PES];
     struct braid_key key[LITMUS_PES];
     int rc = braid_connect(p->b, &peers);

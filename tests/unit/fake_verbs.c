@@ -68,6 +68,8 @@ static struct {
     bool flush_silent;
     bool strict;
     enum verbs_placement placement;
+    const struct verbs_gid *gids; /* NULL: one of each port's own */
+    uint32_t gid_count;
 } fake;
 
 void fake_reset(void)
@@ -132,6 +134,12 @@ void fake_mail_lost(bool on)
 void fake_place(enum verbs_placement placement)
 {
     fake.placement = placement;
+}
+
+void fake_gids(const struct verbs_gid *gids, uint32_t count)
+{
+    fake.gids = gids;
+    fake.gid_count = count;
 }
 
 void fake_refuse_relaxed(void)
@@ -232,7 +240,7 @@ int verbs_port_query(struct verbs_dev *dev, uint8_t port, struct verbs_port *out
         .mtu = 4096,
         .max_msg = dev->number == FAKE_SHORT ? 65536 : 1u << 31,
         .lid = (uint16_t)(dev->number + 1),
-        .gids = 1,
+        .gids = fake.gids ? fake.gid_count : 1,
         .rate_bits = UINT64_C(200000000000),
     };
     return 0;
@@ -240,6 +248,12 @@ int verbs_port_query(struct verbs_dev *dev, uint8_t port, struct verbs_port *out
 
 int verbs_gid_query(struct verbs_dev *dev, uint8_t port, uint32_t index, struct verbs_gid *out)
 {
+    if (fake.gids) {
+        if (index >= fake.gid_count)
+            return -EINVAL;
+        *out = fake.gids[index];
+        return 0;
+    }
     if (index > 0)
         return -EINVAL;
     *out = (struct verbs_gid){.type = VERBS_GID_ROCE_V2};

@@ -78,6 +78,9 @@ void fake_flush_tells(bool tells);
 /** What devices answer about placement; silence after fake_reset(). */
 void fake_place(enum verbs_placement placement);
 
+/** The GID table of every port until fake_reset(); not copied. */
+void fake_gids(const struct verbs_gid *gids, uint32_t count);
+
 /** Makes devices refuse relaxed ordering until fake_reset(). */
 void fake_refuse_relaxed(void);
 

@@ -122,7 +122,9 @@ static void null_is_refused_everywhere(void **state)
     uint64_t rtt;
     assert_int_equal(braid_option_at(0, NULL), -EINVAL);
     assert_int_equal(braid_open(NULL, NULL), -EINVAL);
-    assert_int_equal(braid_open(NULL, &b), -EINVAL); /* no ports */
+    setenv("BRAID_SYSROOT", "/nowhere", 1);
+    assert_int_equal(braid_open(NULL, &b), -ENODEV); /* no port to choose */
+    unsetenv("BRAID_SYSROOT");
     assert_int_equal(braid_rail_count(NULL), -EINVAL);
     assert_int_equal(braid_rail_stats_at(NULL, 0, &stats), -EINVAL);
     assert_null(braid_channel_at(NULL, 0));
@@ -249,14 +251,15 @@ static void regions_are_checked(void **state)
     (void)state;
     struct braid *b = NULL;
     struct braid_mem *mem = NULL;
-    struct braid_mem_options wraps = {sizeof(wraps), UINT64_MAX - 100}, short_size = {4, 0};
+    struct braid_mem_options wraps = {.size = sizeof(wraps), .remote_addr = UINT64_MAX - 100}, short_size = {.size = 4};
     assert_int_equal(open_with("fake0", NULL, &b), 0);
     assert_int_equal(braid_mem_reg(b, NULL, 10, NULL, &mem), -EINVAL);
     assert_int_equal(braid_mem_reg(b, memory, 0, NULL, &mem), -EINVAL);
     assert_int_equal(braid_mem_reg(b, memory, SIZE_MAX, NULL, &mem), -EINVAL);
     assert_int_equal(braid_mem_reg(b, memory, 4096, &wraps, &mem), -EINVAL);
     assert_int_equal(braid_mem_reg(b, memory, 4096, &short_size, &mem), -EINVAL);
-    struct braid_mem_options skewed = {sizeof(skewed), 0x700000000000 + (uintptr_t)memory % 4096 + 8};
+    struct braid_mem_options skewed = {.size = sizeof(skewed),
+                                       .remote_addr = 0x700000000000 + (uintptr_t)memory % 4096 + 8};
     assert_int_equal(braid_mem_reg(b, memory, 4096, &skewed, &mem), -EINVAL);
     assert_non_null(strstr(logged, "same offset within a page"));
     assert_null(mem);

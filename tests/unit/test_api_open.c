@@ -213,6 +213,31 @@ static void peers_may_use_regions_alone(void **state)
     braid_close(b);
 }
 
+static void verbs_attributes_reach_the_lanes(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    assert_int_equal(open_with("fake13", NULL, &b), 0); /* InfiniBand: no global route header by itself */
+    assert_int_equal(connect_to_self(b), 0);
+    assert_false(fake_path(fake_qp(0))->global);
+    braid_close(b);
+    fake_reset();
+    assert_int_equal(open_with("fake13", "grh=on", &b), 0);
+    assert_int_equal(connect_to_self(b), 0);
+    assert_true(fake_path(fake_qp(0))->global);
+    braid_close(b);
+    struct braid_mem *mem;
+    fake_reset();
+    assert_int_equal(open_with("fake0", "relaxed=off", &b), 0);
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
+    assert_int_equal(fake_remote_mrs(), 1); /* the strict one serves both */
+    braid_close(b);
+    assert_int_equal(open_with("fake0", "gid_range=10.0.0.0", &b), -EINVAL);
+    assert_non_null(strstr(logged, "gid_range"));
+    assert_int_equal(open_with("fake0", "gid_range=10.0.0.0/8", &b), -EADDRNOTAVAIL);
+    assert_non_null(strstr(logged, "set gid_index"));
+}
+
 static void no_memory_says_what_to_do(void **state)
 {
     (void)state;
@@ -326,6 +351,7 @@ int main(void)
         CLEAN(planes_are_told_and_kept_apart),
         CLEAN(a_lane_left_out_does_no_harm),
         CLEAN(peers_may_use_regions_alone),
+        CLEAN(verbs_attributes_reach_the_lanes),
         CLEAN(no_memory_says_what_to_do),
         CLEAN(an_exchange_that_fails_ends_connecting),
         CLEAN(a_peer_that_failed_is_named),

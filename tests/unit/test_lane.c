@@ -328,6 +328,55 @@ static void ports_are_checked(void **state)
     assert_null(rail);
 }
 
+/* Which index an Ethernet port takes of a table as RoCE ports have it, by the options. */
+static void a_gid_is_chosen_by_version_family_and_range(void **state)
+{
+    struct rig *rig = *state;
+    static const struct verbs_gid table[] = {
+        {{0xfe, 0x80, [15] = 1}, VERBS_GID_ROCE_V1},
+        {{0xfe, 0x80, [15] = 1}, VERBS_GID_ROCE_V2},
+        {{[10] = 0xff, 0xff, 10, 0, 0, 1}, VERBS_GID_ROCE_V1},
+        {{[10] = 0xff, 0xff, 10, 0, 0, 1}, VERBS_GID_ROCE_V2},
+        {{[10] = 0xff, 0xff, 192, 168, 0, 1}, VERBS_GID_ROCE_V2},
+    };
+    static const struct {
+        uint8_t version;
+        enum rail_family family;
+        const char *range;
+        int index; /* or a negative errno */
+    } cases[] = {
+        {2, RAIL_FAMILY_ANY, "", 3},
+        {1, RAIL_FAMILY_ANY, "", 2},
+        {2, RAIL_FAMILY_IPV6, "", 1},
+        {1, RAIL_FAMILY_IPV6, "", 0},
+        {2, RAIL_FAMILY_IPV4, "192.168.0.0/16", 4},
+        {2, RAIL_FAMILY_ANY, "fe80::/10", 1},
+        {2, RAIL_FAMILY_IPV6, "10.0.0.0/8", -EADDRNOTAVAIL},
+        {1, RAIL_FAMILY_ANY, "192.168.0.0/16", -EADDRNOTAVAIL},
+    };
+    fake_gids(table, sizeof(table) / sizeof(table[0]));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rail_config config = {.sq_depth = DEPTH,
+                                     .gid_index = UINT32_MAX,
+                                     .roce_version = cases[i].version,
+                                     .gid_family = cases[i].family};
+        struct rail *rail = NULL;
+        assert_int_equal(iprange_parse(cases[i].range, NULL, &config.gid_range), 0);
+        int rc = rail_open(rig->verbs, NULL, "fake1", 1, &config, &rail);
+        assert_int_equal(rc ? rc : rail->gid_index, cases[i].index);
+        rail_close(rail);
+    }
+    /* Types are not told: the first, if its address may be. */
+    static const struct verbs_gid untold = {{0xfe, 0x80}, VERBS_GID_UNKNOWN};
+    struct rail_config config = {.sq_depth = DEPTH, .gid_index = UINT32_MAX};
+    struct rail *rail = NULL;
+    fake_gids(&untold, 1);
+    assert_int_equal(rail_open(rig->verbs, NULL, "fake1", 1, &config, &rail), 0);
+    rail_close(rail);
+    config.gid_family = RAIL_FAMILY_IPV4;
+    assert_int_equal(rail_open(rig->verbs, NULL, "fake1", 1, &config, &rail), -EADDRNOTAVAIL);
+}
+
 #define WITH_STRAY cmocka_unit_test_setup_teardown(stray_completions_end_the_queue, make_stray, drop)
 
 int main(void)
@@ -356,6 +405,7 @@ int main(void)
         WITH_LANE(a_rail_tells_its_flush_line_plane_and_placement),
         WITH_LANE(a_queue_takes_the_lanes_it_was_made_for),
         WITH_LANE(ports_are_checked),
+        WITH_LANE(a_gid_is_chosen_by_version_family_and_range),
     };
     return cmocka_run_group_tests_name("lane", tests, NULL, NULL);
 }

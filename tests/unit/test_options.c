@@ -5,6 +5,7 @@
  */
 #include "unit.h"
 
+#include "iprange.h"
 #include "options.h"
 #include "pool.h"
 #include "portlist.h"
@@ -44,7 +45,14 @@ static void defaults_are_the_table_s(void **state)
     (void)state;
     struct options o;
     assert_int_equal(options_parse(NULL, &test_log, &o), 0);
-    assert_string_equal(o.ports, "");
+    assert_string_equal(o.ports, "auto");
+    assert_string_equal(o.gpu, "auto");
+    assert_string_equal(o.sysroot, "/");
+    assert_int_equal(o.roce_version, 2);
+    assert_int_equal(o.gid_family, OPTIONS_FAMILY_AUTO);
+    assert_int_equal(o.relaxed, 1);
+    assert_int_equal(o.dmabuf, 1);
+    assert_int_equal(o.grh, 0);
     assert_int_equal(o.order, OPTIONS_ORDER_RELEASE);
     assert_int_equal(o.channels, 1);
     assert_int_equal(o.stripe_min, OPTIONS_AUTO);
@@ -129,6 +137,12 @@ static void every_word_of_an_option_is_read(void **state)
         size_t offset;
         uint32_t value;
     } cases[] = {
+        {"gid_family=ipv4", offsetof(struct options, gid_family), OPTIONS_FAMILY_IPV4},
+        {"gid_family=ipv6", offsetof(struct options, gid_family), OPTIONS_FAMILY_IPV6},
+        {"grh=on", offsetof(struct options, grh), 1},
+        {"relaxed=off", offsetof(struct options, relaxed), 0},
+        {"dmabuf=off", offsetof(struct options, dmabuf), 0},
+        {"roce_version=1", offsetof(struct options, roce_version), 1},
         {"order=release", offsetof(struct options, order), OPTIONS_ORDER_RELEASE},
         {"order=strict", offsetof(struct options, order), OPTIONS_ORDER_STRICT},
         {"order=drain", offsetof(struct options, order), OPTIONS_ORDER_DRAIN},
@@ -214,6 +228,11 @@ static void bad_values_are_refused_with_a_reason(void **state)
     refuse("reply_timeout=0", "1..1000000000");
     refuse("mtu=1500", "256, 512, 1024, 2048 or 4096");
     refuse("gid_index=256", "0..255");
+    refuse("roce_version=3", "1 or 2");
+    refuse("roce_version=0", "1 or 2");
+    refuse("gid_family=AF_INET", "ipv4 or ipv6");
+    refuse("relaxed=2", "on or off");
+    refuse("gpu=0000:3b:00.0 and a lot that is no address", "at most 31");
     refuse("timeout=32", "0..31");
     refuse("fault=everything", "none, defer, flush, own-flush, keys, overlap, home, dedup, tail, or order (all)");
     char *long_value = malloc(5000);
@@ -273,6 +292,56 @@ static void bad_port_lists_are_refused(void **state)
     ports("mlx5/0", -EINVAL, "is no port");
     ports("\xff\xfe", -EINVAL, "is no port");
     ports("a123456789b123456789c123456789d123456789e123456789f123456789", -EINVAL, "is no port");
+}
+
+static bool in_range(const char *text, const uint8_t gid[16])
+{
+    struct iprange range;
+    assert_int_equal(iprange_parse(text, &test_log, &range), 0);
+    return iprange_has(&range, gid);
+}
+
+static void ranges_of_addresses_are_read(void **state)
+{
+    (void)state;
+    static const uint8_t v4[16] = {[10] = 0xff, 0xff, 10, 1, 2, 3}, v6[16] = {0xfe, 0x80, [15] = 1};
+    assert_true(iprange_is_ipv4(v4));
+    assert_false(iprange_is_ipv4(v6));
+    assert_true(in_range("", v4) && in_range("", v6) && in_range("::/0", v4) && in_range("::/0", v6));
+    assert_true(in_range("10.0.0.0/8", v4) && in_range("10.1.2.3/32", v4) && in_range("10.1.2.2/31", v4));
+    assert_false(in_range("10.1.2.2/32", v4));
+    assert_false(in_range("11.0.0.0/8", v4));
+    assert_true(in_range("0.0.0.0/0", v4));
+    assert_false(in_range("0.0.0.0/0", v6));
+    assert_true(in_range("fe80::/10", v6) && in_range("fe80::1/128", v6));
+    assert_false(in_range("fe80::/10", v4));
+}
+
+static void bad_ranges_are_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"10.0.0.0",
+                                      "/8",
+                                      "10.0.0.0/",
+                                      "10.0.0.0/33",
+                                      "10.0.0/8",
+                                      "::/129",
+                                      "10.0.0.0/8x",
+                                      "10.0.0.0/-1",
+                                      "10.0.0.0/+8",
+                                      "10.0.0.0/008000",
+                                      "a/8",
+                                      "fe80::1%eth0/64",
+                                      "1111:1111:1111:1111:1111:1111:1111:1111:1111:1111/8"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct iprange range, before;
+        memset(&range, 0x5a, sizeof(range));
+        before = range;
+        logged[0] = '\0';
+        assert_int_equal(iprange_parse(bad[i], &test_log, &range), -EINVAL);
+        assert_memory_equal(&range, &before, sizeof(range));
+        assert_non_null(strstr(logged, "ADDRESS/BITS"));
+    }
 }
 
 static void sixteen_long_names_fit_the_option(void **state)
@@ -339,6 +408,8 @@ int main(void)
         cmocka_unit_test(bad_values_are_refused_with_a_reason),
         cmocka_unit_test(port_lists_are_read),
         cmocka_unit_test(bad_port_lists_are_refused),
+        cmocka_unit_test(ranges_of_addresses_are_read),
+        cmocka_unit_test(bad_ranges_are_refused),
         cmocka_unit_test(sixteen_long_names_fit_the_option),
         cmocka_unit_test(a_pool_gives_each_object_once),
         cmocka_unit_test(the_log_is_limited_and_keeps_errno),
