@@ -288,6 +288,9 @@ typedef int (*nvs_connect_v4_fn)(void *transport, int *dev_ids, int n_dev, int *
 typedef int (*nvs_get_handle_3a_fn)(struct nvs_handle *out, struct nvs_handle *in, void *buf, size_t len,
                                     void *transport, bool local_only);
 typedef int (*nvs_get_handle_fn)(struct nvs_handle *out, void *buf, size_t len, void *transport, bool local_only);
+/** As a transport that serves 3a and 3b alike takes both: whatever was passed, in registers. */
+typedef int (*nvs_get_handle_any_fn)(struct nvs_handle *out, uintptr_t a1, uintptr_t a2, uintptr_t a3, uintptr_t a4,
+                                     uintptr_t a5);
 typedef int (*nvs_release_handle_fn)(struct nvs_handle *handle, void *transport);
 typedef int (*nvs_finalize_fn)(void *transport);
 typedef int (*nvs_show_info_fn)(void *transport, int style);
@@ -321,6 +324,7 @@ struct nvs_ops_v3 {
     union {
         nvs_get_handle_3a_fn get_handle_3a;
         nvs_get_handle_fn get_handle;
+        nvs_get_handle_any_fn get_handle_any;
     };
     nvs_release_handle_fn release_handle;
     nvs_finalize_fn finalize;

@@ -33,6 +33,7 @@ def missing(files):
     """What a user needs and did not get."""
     wanted = (r"include/braid/braid\.h$", r"/libbraid\.so$", r"/libbraid\.so\.\d+$", r"pkgconfig/braid\.pc$", r"bin/braid$",
               r"man1/braid\.1$", r"man7/braid\.7$", r"lib/braid/emu/libibverbs\.so\.1$")
+    wanted += tuple(rf"/braid/nvshmem/nvshmem_transport_ibrc\.so\.{major}$" for major in (3, 4, 5, 6))
     return [f"nothing installed matches {w}" for w in wanted if not any(re.search(w, f) for f in files)]
 
 

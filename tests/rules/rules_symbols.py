@@ -139,10 +139,45 @@ def emulator(tap):
                and defined[n] != "IBVERBS_PRIVATE_34"])  # what libibverbs keeps for its drivers
 
 
+PLUGIN_MAJORS = (3, 4, 5, 6)
+
+
+def bad_plugin(path, name, soname, needed, defined, undefined):
+    """What the host would trip over: it looks for one name, one symbol, and has libraries of its own."""
+    return ([f"{path}: its SONAME is '{soname}', expected {name}"] if soname != name else []) \
+        + [f"{path}: exports {n}" for n in sorted(set(defined) - {"nvshmemt_init"})] \
+        + ([] if "nvshmemt_init" in defined else [f"{path}: does not export nvshmemt_init"]) \
+        + bad_needed(path, needed) + bad_undefined(path, undefined)
+
+
+def plugin(tap):
+    folder = os.path.join(rules.build_root(), "plugin/nvshmem")
+    for major in PLUGIN_MAJORS:
+        name = f"nvshmem_transport_ibrc.so.{major}"
+        path = os.path.join(folder, name)
+        soname, needed = dynamic(path)
+        tap.check(f"{name}: its SONAME, its one export, glibc alone",
+                  bad_plugin(name, name, soname, needed, *symbols(path)))
+    found = {n for n in os.listdir(folder) if n.startswith("nvshmem_transport_")}
+    tap.check("there is no file for another interface version",
+              [f"{n} is built" for n in sorted(found - {f"nvshmem_transport_ibrc.so.{m}" for m in PLUGIN_MAJORS})])
+
+
+def plugin_self_tests(tap):
+    good = ("x.so.3", "x.so.3", ["libc.so.6"], {"nvshmemt_init": ""}, {})
+    tap.must_pass("a transport file", bad_plugin("x", *good))
+    tap.must_flag("a transport file of another name", bad_plugin("x", "x.so.4", *good[1:]))
+    tap.must_flag("a transport file that exports more",
+                  bad_plugin("x", *good[:3], {"nvshmemt_init": "", "braid_put": ""}, {}))
+    tap.must_flag("a transport file without its function", bad_plugin("x", *good[:3], {}, {}))
+    tap.must_flag("a transport file that needs CUDA", bad_plugin("x", *good[:2], ["libcuda.so.1"], *good[3:]))
+
+
 def main():
     tap = rules.Tap()
     self_tests(tap)
-    for name, part in (("libbraid", libbraid), ("the emulator", emulator)):
+    plugin_self_tests(tap)
+    for name, part in (("libbraid", libbraid), ("the emulator", emulator), ("the plugin", plugin)):
         try:
             part(tap)
         except (RuntimeError, OSError) as err:

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nvshmem_fetch.c - results of fetching atomics. A result comes to a word of the host's; the GPU polls a flag in its own
+ * memory, which this CPU may not be able to write. So two small puts to oneself follow: the data, and behind it, as every word
+ * op is, the flag. One thread at a time is inside; the others leave it to that one. The data path.
+ * Called by nvshmem_amo.c and nvshmem_order.c; next: braid_p()
+ */
+#include "nvshmem.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+static bool nvs_fetch_enter(struct nvs_fetches *f)
+{
+    return !__atomic_exchange_n(&f->owned, 1, __ATOMIC_ACQUIRE);
+}
+
+static void nvs_fetch_leave(struct nvs_fetches *f)
+{
+    __atomic_store_n(&f->owned, 0, __ATOMIC_RELEASE);
+}
+
+void nvs_fetch_init(struct nvs_fetches *f)
+{
+    for (uint16_t i = 0; i < NVS_FETCHES; i++)
+        f->order[i] = i;
+}
+
+int nvs_fetch_take(struct nvs_plugin *p, struct nvs_fetch **out)
+{
+    struct nvs_fetches *f = &p->fetches;
+    int rc = 0;
+
+    while (!rc) {
+        if (nvs_fetch_enter(f)) {
+            struct nvs_fetch *fetch = NULL;
+
+            if (f->active < NVS_FETCHES) {
+                fetch = &f->item[f->order[f->active]];
+                *fetch = (struct nvs_fetch){0};
+                __atomic_store_n(&f->active, f->active + 1, __ATOMIC_RELAXED);
+            }
+            nvs_fetch_leave(f);
+            if (fetch) {
+                *out = fetch;
+                return 0;
+            }
+        }
+        rc = braid_turn(p->channel[NVS_PROXY_CHANNEL]);
+        if (!rc)
+            rc = nvs_fetch_drive(p);
+    }
+    return rc;
+}
+
+void nvs_fetch_drop(struct nvs_fetch *fetch)
+{
+    __atomic_store_n(&fetch->dropped, true, __ATOMIC_RELEASE);
+}
+
+static int nvs_fetch_write(struct nvs_plugin *p, unsigned channel, uint64_t addr, const struct braid_key *key,
+                           uint64_t value)
+{
+    return braid_p(p->channel[channel], p->my_pe, (struct braid_remote){addr, key}, value, sizeof(value),
+                   &p->done[channel]);
+}
+
+/* 1: it is through; 0: not yet; or a negative errno. */
+static int nvs_fetch_step(struct nvs_plugin *p, struct nvs_fetch *f)
+{
+    int rc;
+
+    if (__atomic_load_n(&f->dropped, __ATOMIC_ACQUIRE))
+        return 1;
+    if (__atomic_load_n(&f->done.failed, __ATOMIC_ACQUIRE))
+        return f->done.error;
+    if (!__atomic_load_n(&f->done.ok, __ATOMIC_ACQUIRE))
+        return 0;
+    if (!f->data_sent) {
+        rc = nvs_fetch_write(p, NVS_PROXY_CHANNEL, f->slot + offsetof(struct nvs_fetch_slot, data), f->key, f->old);
+        if (rc)
+            return rc == -EAGAIN ? 0 : rc;
+        f->data_sent = true;
+    }
+    rc = nvs_fetch_write(p, NVS_PROXY_CHANNEL, f->slot + offsetof(struct nvs_fetch_slot, flag), f->key, f->flag);
+    return rc ? (rc == -EAGAIN ? 0 : rc) : 1;
+}
+
+int nvs_fetch_drive(struct nvs_plugin *p)
+{
+    struct nvs_fetches *f = &p->fetches;
+    int rc = 0;
+
+    if (!__atomic_load_n(&f->active, __ATOMIC_RELAXED) || !nvs_fetch_enter(f))
+        return 0;
+    for (uint32_t i = 0; i < f->active;) {
+        uint16_t number = f->order[i];
+        int step = nvs_fetch_step(p, &f->item[number]);
+
+        if (step == 0) {
+            i++;
+            continue;
+        }
+        if (step < 0 && !rc)
+            rc = step;
+        f->order[i] = f->order[f->active - 1];
+        f->order[f->active - 1] = number;
+        __atomic_store_n(&f->active, f->active - 1, __ATOMIC_RELAXED);
+    }
+    nvs_fetch_leave(f);
+    return rc;
+}
+
+int nvs_fetch_wait(struct nvs_plugin *p)
+{
+    int rc = nvs_fetch_drive(p);
+
+    while (!rc && __atomic_load_n(&p->fetches.active, __ATOMIC_RELAXED)) {
+        rc = braid_turn(p->channel[NVS_PROXY_CHANNEL]);
+        if (!rc)
+            rc = nvs_fetch_drive(p);
+    }
+    return rc;
+}
+
+int nvs_fetch_deliver(struct nvs_plugin *p, unsigned channel, const struct nvs_amo_mem *mem, uint64_t data)
+{
+    uint64_t slot = (uintptr_t)mem->retptr;
+    uint64_t addr[2] = {slot + offsetof(struct nvs_fetch_slot, data), slot + offsetof(struct nvs_fetch_slot, flag)};
+    uint64_t value[2] = {data, mem->retflag};
+    struct nvs_region region;
+    int rc = 0;
+
+    if (!nvs_regions_find(&p->regions, channel, mem->retptr, sizeof(struct nvs_fetch_slot), &region))
+        return -ERANGE;
+    for (unsigned i = 0; !rc && i < 2; i++) {
+        do
+            rc = nvs_fetch_write(p, channel, addr[i], region.key, value[i]);
+        while (rc == -EAGAIN && (rc = braid_turn(p->channel[channel])) == 0);
+    }
+    return rc;
+}
