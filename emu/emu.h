@@ -19,6 +19,7 @@
 
 #include "emu_clock.h"
 #include "emu_cost.h"
+#include "emu_gpu.h"
 #include "emu_map.h"
 #include "emu_recv.h"
 #include "emu_rng.h"
@@ -142,6 +143,7 @@ struct emu_port {
     bool stalled; /* its receiver takes nothing */
     /* transmit: acknowledgements first, then the QPs round robin, a packet each */
     bool tx_busy;
+    bool start_due;        /* the engine thread is asked to begin sending */
     struct emu_pkt *stuck; /* sent, but its process has no room: the transmitter waits */
     uint64_t stuck_arrival;
     struct emu_pkt *ctl_head, **ctl_tail;
@@ -205,6 +207,7 @@ struct emu_fabric {
     struct emu_bus *bus; /* one a PE */
     struct emu_pkt *free_small, *free_large, *made;
     struct emu_store_pool store;
+    uint32_t gpu_mrs; /* regions of GPU memory: while there are any, only the engine thread moves data */
     uint64_t trace;
     unsigned lock_depth;
 };
@@ -339,6 +342,7 @@ struct emu_mr {
     uint64_t remote_base; /* address that goes with the rkey */
     int access;
     uint32_t stores;             /* on their way into it */
+    struct emu_gpu *gpu;         /* emu_mem_gpu: how it is reached */
     struct emu_pattern *pattern; /* emu_mem_pattern: the memory, and where in it the region begins */
     uint64_t place;
 };
@@ -395,7 +399,7 @@ struct emu_cq {
     bool polled_empty;
 };
 
-/** Adds a completion and, if armed, its event. On overrun raises CQ_ERR and returns -EOVERFLOW. */
+/** Adds a completion and, if armed, its event. On overrun raises CQ_ERR and returns -EOVERFLOW; -EIO where its bytes are lost. */
 int emu_cq_add(struct emu_cq *cq, const struct emu_cqe *e, bool solicited);
 /** Removes what belongs to a QP that goes away. */
 void emu_cq_forget_qp(struct emu_cq *cq, const struct emu_qp *qp);
@@ -501,6 +505,7 @@ struct emu_qp {
     struct emu_atomic_done atomic[EMU_MAX_RD_ATOMIC];
     uint32_t atomic_next;
     struct emu_store_queue store;
+    struct emu_ahead ahead_out, ahead_reply; /* of the message that it sends, of the READ that it answers */
 };
 
 /** a - b in PSN space, -2^23 .. 2^23-1 (IBA 9.7.2). */

@@ -4,6 +4,7 @@
  * (positive errno, NULL and errno, -1). Called by programs; next: emu_qp.c, emu_post.c, emu_cq.c, emu_mr.c.
  */
 #include "emu_abi.h"
+#include "emu_gpu.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,17 +85,38 @@ EMU_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t 
     return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned)access);
 }
 
+/**
+ * A buffer of a GPU's memory. What the descriptor stands for cannot be asked of the kernel without the driver, so the IOVA says
+ * where it is: programs give the address that they use themselves.
+ */
 EMU_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
                                             int access)
 {
-    (void)pd;
+    struct emu_fabric *f = emu_fabric_of(pd->context);
+    struct emu_mr *mr = NULL;
+
     (void)offset;
-    (void)length;
-    (void)iova;
-    (void)access;
-    errno =
-        fcntl(fd, F_GETFD) < 0 ? EBADF : EOPNOTSUPP; /* programs probe with fd -1 and read EBADF as "there is one" */
-    return NULL;
+    if (fcntl(fd, F_GETFD) < 0) { /* programs probe with -1 and read EBADF as "there is such a call" */
+        errno = EBADF;
+        return NULL;
+    }
+    if (emu_enter(f, EMU_COST_REG_MR, "ibv_reg_dmabuf_mr"))
+        return NULL;
+    errno = EOPNOTSUPP;
+    if (f->clock->real && length && emu_gpu_find((void *)(uintptr_t)iova, length))
+        mr = emu_mr_reg((struct emu_pd *)pd, (void *)(uintptr_t)iova, length, iova, iova, access);
+    emu_leave(f, 0);
+    return mr ? &mr->ibv : NULL;
+}
+
+int emu_abi_run(struct emu_fabric *f, int (*fn)(void *arg), void *arg)
+{
+    return f->clock->run ? f->clock->run(f, fn, arg) : fn(arg);
+}
+
+static int emu_abi_do_dereg(void *mr)
+{
+    return emu_mr_dereg(mr);
 }
 
 EMU_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
@@ -103,7 +125,7 @@ EMU_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 
     if (emu_enter(f, EMU_COST_REG_MR, "ibv_dereg_mr"))
         return ENOTSUP;
-    return emu_leave(f, emu_mr_dereg((struct emu_mr *)mr));
+    return emu_leave(f, emu_abi_run(f, emu_abi_do_dereg, mr));
 }
 
 static struct emu_channel *emu_abi_channel(struct ibv_context *context)
@@ -206,13 +228,27 @@ EMU_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_at
     return qp ? &qp->ibv : NULL;
 }
 
+struct emu_abi_modify {
+    struct emu_qp *qp;
+    const struct ibv_qp_attr *attr;
+    int mask;
+};
+
+static int emu_abi_do_modify(void *arg)
+{
+    const struct emu_abi_modify *m = arg;
+
+    return emu_qp_modify(m->qp, m->attr, m->mask);
+}
+
 EMU_EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
     struct emu_fabric *f = emu_fabric_of(qp->context);
+    struct emu_abi_modify m = {(struct emu_qp *)qp, attr, mask};
 
     if (emu_enter(f, EMU_COST_MODIFY_QP, "ibv_modify_qp"))
         return ENOTSUP;
-    return emu_leave(f, emu_qp_modify((struct emu_qp *)qp, attr, mask));
+    return emu_leave(f, emu_abi_run(f, emu_abi_do_modify, &m));
 }
 
 EMU_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
@@ -239,6 +275,11 @@ EMU_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int ma
     return emu_leave(f, 0);
 }
 
+static int emu_abi_do_destroy_qp(void *qp)
+{
+    return emu_qp_destroy(qp);
+}
+
 EMU_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 {
     struct emu_fabric *f = emu_fabric_of(qp->context);
@@ -246,7 +287,7 @@ EMU_EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
     if (emu_enter(f, EMU_COST_MODIFY_QP, "ibv_destroy_qp"))
         return ENOTSUP;
     emu_abi_wait_acks(f, &((struct emu_qp *)qp)->async_given, &qp->events_completed);
-    return emu_leave(f, emu_qp_destroy((struct emu_qp *)qp));
+    return emu_leave(f, emu_abi_run(f, emu_abi_do_destroy_qp, qp));
 }
 
 /* ---- data path ------------------------------------------------------------------------------------------------------- */

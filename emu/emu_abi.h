@@ -15,6 +15,8 @@ int emu_leave(struct emu_fabric *f, int rc);
 struct emu_fabric *emu_fabric_of(struct ibv_context *c);
 /** Events that were fetched have to be acknowledged before their object may go: the call waits (ibv_get_cq_event(3)). */
 void emu_abi_wait_acks(struct emu_fabric *f, const uint32_t *given, const uint32_t *acked);
+/** Has fn(arg) called where data may be moved (struct emu_clock). With the lock; returns what fn does. */
+int emu_abi_run(struct emu_fabric *f, int (*fn)(void *arg), void *arg);
 /** ibv_post_send(3). */
 int emu_abi_post_list(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /** Fills in the data path's function pointers. */

@@ -40,6 +40,10 @@ struct emu_clock {
     void (*lock)(struct emu_fabric *f);
     void (*unlock)(struct emu_fabric *f);
     bool (*canceled)(struct emu_fabric *f);
+    /* Whether another thread moves the data of this process, while it has GPU memory. NULL: none ever does. */
+    bool (*elsewhere)(struct emu_fabric *f);
+    /* Has that thread call fn(arg) and returns what it gives. With the lock, which is let go meanwhile. */
+    int (*run)(struct emu_fabric *f, int (*fn)(void *arg), void *arg);
 };
 
 enum emu_carried { EMU_CARRY_OURS, EMU_CARRY_TAKEN, EMU_CARRY_FULL, EMU_CARRY_NOBODY };

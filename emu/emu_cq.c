@@ -127,6 +127,7 @@ int emu_cq_add(struct emu_cq *cq, const struct emu_cqe *e, bool solicited)
 {
     struct ibv_async_event ev = {.element.cq = &cq->ibv, .event_type = IBV_EVENT_CQ_ERR};
 
+    bool there = emu_gpu_settle();
     struct emu_cqe *to;
 
     if (cq->overrun) /* a CQ in error takes nothing any more */
@@ -138,12 +139,14 @@ int emu_cq_add(struct emu_cq *cq, const struct emu_cqe *e, bool solicited)
     }
     to = &cq->ring[(cq->head + cq->count) % cq->size];
     *to = *e;
-    if (e->wc.status != IBV_WC_SUCCESS)
+    if (!there && e->wc.status == IBV_WC_SUCCESS)
+        to->wc.status = IBV_WC_LOC_PROT_ERR; /* its bytes went to a GPU that has failed */
+    if (to->wc.status != IBV_WC_SUCCESS)
         emu_cq_spoil(cq->ctx->dev->fabric, &to->wc);
     cq->count++;
-    emu_cq_notify(cq, solicited || e->wc.status != IBV_WC_SUCCESS);
+    emu_cq_notify(cq, solicited || to->wc.status != IBV_WC_SUCCESS);
     emu_event_wake(cq->ctx);
-    return 0;
+    return there ? 0 : -EIO;
 }
 
 void emu_cq_forget_qp(struct emu_cq *cq, const struct emu_qp *qp)

@@ -245,6 +245,12 @@ EMU_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
     return &ctx->vctx.context;
 }
 
+static int emu_dev_do_close(void *ctx)
+{
+    emu_ctx_teardown(ctx);
+    return 0;
+}
+
 EMU_EXPORT int ibv_close_device(struct ibv_context *context)
 {
     struct emu_ctx *ctx = emu_ctx_of(context);
@@ -255,8 +261,7 @@ EMU_EXPORT int ibv_close_device(struct ibv_context *context)
     /* libibverbs leaves what is still open to the kernel, and programs do (perftest); a test in virtual time shall not. */
     if (ctx->refs && !f->clock->real)
         return emu_leave(f, EBUSY);
-    emu_ctx_teardown(ctx);
-    return emu_leave(f, 0);
+    return emu_leave(f, emu_abi_run(f, emu_dev_do_close, ctx));
 }
 
 /** Waits without the lock, then takes one event. A descriptor set to non-blocking means: do not wait. */

@@ -149,6 +149,25 @@ static struct emu_pkt *emu_link_choose(struct emu_port *port, struct emu_qp **fr
     }
 }
 
+static void emu_link_due(void *obj, uint64_t arg)
+{
+    struct emu_port *port = obj;
+
+    (void)arg;
+    port->start_due = false;
+    emu_link_start(port);
+}
+
+/** This thread may not move data: the engine's does, now. */
+static void emu_link_later(struct emu_port *port)
+{
+    struct emu_fabric *f = port->dev->fabric;
+
+    if (!port->start_due)
+        f->clock->at(f, f->clock->now(f), emu_link_due, port, 0);
+    port->start_due = true;
+}
+
 static void emu_link_start(struct emu_port *port)
 {
     struct emu_fabric *f = port->dev->fabric;
@@ -158,6 +177,10 @@ static void emu_link_start(struct emu_port *port)
 
     if (port->tx_busy || port->held.head)
         return;
+    if (f->gpu_mrs && f->clock->elsewhere && f->clock->elsewhere(f)) {
+        emu_link_later(port);
+        return;
+    }
     port->tx_busy = true; /* before choosing: what is chosen from may want to send and come back here */
     p = emu_link_choose(port, &qp);
     if (!p) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emu_mr.c - memory regions: keys, bounds, rights, and the only code that touches the memory behind them.
- * Host memory by copy is the first kind, patterns (emu_payload.c) the second; others (GPU) add a struct emu_mem_ops.
- * Called by emu_abi.c, emu_req.c, emu_resp.c, emu_store.c; next: emu_pages.c, emu_payload.c.
+ * Host memory by copy is the first kind, patterns (emu_payload.c) the second, GPU memory (emu_gpu.c) the third.
+ * Called by emu_abi.c, emu_req.c, emu_resp.c, emu_store.c; next: emu_pages.c, emu_payload.c, emu_gpu.c.
  */
 #include "emu.h"
+#include "emu_gpu.h"
 #include "emu_pattern.h"
 
 #include <errno.h>
@@ -66,6 +67,7 @@ static void emu_mem_host_store(const struct emu_mr *mr, uint64_t off, const stru
 {
     char *to = (char *)mr->ibv.addr + off;
 
+    emu_gpu_settle(); /* what came before it, elsewhere */
     if (from->runs)
         emu_payload_read(from, at, to, len);
     else if (!emu_mem_host_word(to, from->bytes + at, len))
@@ -79,6 +81,7 @@ static uint64_t emu_mem_host_load8(const struct emu_mr *mr, uint64_t off)
 
 static void emu_mem_host_store8(const struct emu_mr *mr, uint64_t off, uint64_t value)
 {
+    emu_gpu_settle();
     __atomic_store_n((uint64_t *)((char *)mr->ibv.addr + off), value, __ATOMIC_RELEASE);
 }
 
@@ -108,10 +111,19 @@ static uint32_t emu_mr_new_key(struct emu_dev *d)
 /** Chooses what the region's memory is. False where it cannot be had. */
 static bool emu_mr_behind(struct emu_mr *mr)
 {
+    struct emu_fabric *f = mr->ctx->dev->fabric;
+
     mr->pattern = emu_pattern_find(mr->ibv.addr, mr->ibv.length, &mr->place);
     if (mr->pattern) {
         emu_pattern_hold(mr->pattern);
         mr->mem = &emu_mem_pattern;
+        return true;
+    }
+    if (f->clock->real)
+        mr->gpu = emu_gpu_find(mr->ibv.addr, mr->ibv.length);
+    if (mr->gpu) {
+        mr->mem = &emu_mem_gpu;
+        f->gpu_mrs++;
         return true;
     }
     mr->mem = &emu_mem_host;
@@ -122,6 +134,8 @@ static void emu_mr_free(struct emu_mr *mr)
 {
     if (mr->pattern)
         emu_pattern_release(mr->pattern);
+    if (mr->gpu)
+        mr->ctx->dev->fabric->gpu_mrs--;
     free(mr);
 }
 
@@ -182,7 +196,7 @@ struct emu_mr *emu_mr_remote(struct emu_qp *qp, uint32_t rkey, uint64_t va, uint
     struct emu_mr *mr = emu_map_get(&qp->ctx->dev->mrs, rkey);
 
     if (!mr || mr->ibv.pd != qp->ibv.pd || (mr->access & need) != need ||
-        !emu_mr_covers(mr->remote_base, mr->ibv.length, va, len))
+        !emu_mr_covers(mr->remote_base, mr->ibv.length, va, len) || emu_gpu_dead(mr->gpu))
         return NULL;
     return mr;
 }
@@ -202,7 +216,7 @@ bool emu_mr_local_ok(const struct emu_pd *pd, const struct ibv_sge *sge, int n, 
         if (sge[i].length == 0)
             continue;
         if (!mr || mr->ibv.pd != &pd->ibv || (mr->access & need) != need ||
-            !emu_mr_covers(mr->local_base, mr->ibv.length, sge[i].addr, sge[i].length))
+            !emu_mr_covers(mr->local_base, mr->ibv.length, sge[i].addr, sge[i].length) || emu_gpu_dead(mr->gpu))
             return false;
     }
     return true;
@@ -259,6 +273,8 @@ static bool emu_mr_walk(struct emu_qp *qp, const struct ibv_sge *sge, int n, uin
             mr->mem->store(mr, sge[i].addr + off - mr->local_base, pay, at, len);
         else
             mr->mem->load(mr, sge[i].addr + off - mr->local_base, pay, at, len);
+        if (emu_gpu_dead(mr->gpu))
+            return false;
         at += len;
         off = 0;
     }

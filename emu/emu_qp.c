@@ -3,6 +3,7 @@
  * emu_qp.c - the life of an RC queue pair: create, change state, flush, destroy. Moves no data. Called by emu_abi.c and,
  * on errors, by emu_req.c and emu_resp.c; next: emu_post.c for requests.
  */
+#include "emu_ahead.h"
 #include "emu_ex.h"
 
 #include <errno.h>
@@ -116,6 +117,7 @@ static void emu_qp_clear(struct emu_qp *qp)
     emu_recv_clear(qp);
     qp->reply_count = 0;
     emu_store_forget(qp);
+    emu_ahead_forget(qp);
     qp->msg_open = qp->nak_sent = qp->heard = qp->refused = false;
     qp->peer = NULL;
     memset(qp->atomic, 0, sizeof(qp->atomic));
@@ -144,6 +146,7 @@ void emu_qp_to_error(struct emu_qp *qp)
     qp->ack_timer = qp->rnr_waiting = false;
     emu_link_forget(qp);
     qp->reply_count = 0;
+    emu_ahead_forget(qp);
     emu_store_finish(qp);
     while (qp->sq_una < qp->sq_tail)
         emu_req_complete(qp, IBV_WC_WR_FLUSH_ERR);

@@ -30,6 +30,7 @@ enum {
 };
 
 static struct emu_real *emu_real_process;
+static _Thread_local bool emu_real_is_engine;
 static pthread_mutex_t emu_real_join_lock = PTHREAD_MUTEX_INITIALIZER;
 /* What wakes counted when this thread last let the lock go: whatever happens after that ends its next sleep. */
 static _Thread_local uint32_t emu_real_wakes_seen;
@@ -91,11 +92,27 @@ static void emu_real_charge(struct emu_fabric *f, uint64_t ns)
     (void)ns;
 }
 
+static void emu_real_exit(void);
+
+/** What is registered with atexit(3) after CUDA has begun runs before CUDA ends. */
+static void emu_real_before_cuda(void)
+{
+    static bool told;
+
+    if (!told)
+        atexit(emu_real_exit);
+    told = true;
+}
+
 static void emu_real_lock(struct emu_fabric *f)
 {
     struct emu_real *r = emu_real_of(f);
 
     pthread_mutex_lock(&r->lock);
+    if (f->gpu_mrs) {
+        emu_real_before_cuda();
+        return;
+    }
     emu_real_catch_up(r);
     r->called = emu_meet_time();
 }
@@ -103,7 +120,7 @@ static void emu_real_lock(struct emu_fabric *f)
 static void emu_real_unlock(struct emu_fabric *f)
 {
     struct emu_real *r = emu_real_of(f);
-    bool due = r->heap.count != 0;
+    bool due = r->heap.count != 0 || r->job.state == EMU_REAL_JOB_ASKED;
 
     emu_real_wakes_seen = __atomic_load_n(&r->wakes, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&r->lock);
@@ -137,6 +154,49 @@ static bool emu_real_canceled(struct emu_fabric *f)
     return false;
 }
 
+static bool emu_real_elsewhere(struct emu_fabric *f)
+{
+    (void)f;
+    return !emu_real_is_engine;
+}
+
+static void emu_real_wait_job(struct emu_real *r, enum emu_real_job_state until)
+{
+    while (r->job.state != until && !r->stop) {
+        emu_real_unlock(&r->fabric);
+        emu_real_sleep(&r->fabric, UINT64_MAX);
+        pthread_mutex_lock(&r->lock);
+    }
+}
+
+static int emu_real_run(struct emu_fabric *f, int (*fn)(void *arg), void *arg)
+{
+    struct emu_real *r = emu_real_of(f);
+    int rc;
+
+    if (!f->gpu_mrs || !r->engine_runs)
+        return fn(arg);
+    emu_real_wait_job(r, EMU_REAL_JOB_NONE); /* of another thread */
+    if (r->stop)
+        return fn(arg);
+    r->job = (struct emu_real_job){EMU_REAL_JOB_ASKED, fn, arg, 0};
+    emu_real_wait_job(r, EMU_REAL_JOB_DONE);
+    rc = r->job.state == EMU_REAL_JOB_DONE ? r->job.rc : fn(arg);
+    r->job.state = EMU_REAL_JOB_NONE;
+    emu_real_wake(&r->owner);
+    return rc;
+}
+
+/** Engine: calls what somebody has asked for. */
+static void emu_real_do_job(struct emu_real *r)
+{
+    if (r->job.state != EMU_REAL_JOB_ASKED)
+        return;
+    r->job.rc = r->job.fn(r->job.arg);
+    r->job.state = EMU_REAL_JOB_DONE;
+    emu_real_wake(&r->owner);
+}
+
 static const struct emu_clock emu_real_clock = {
     .real = true,
     .now = emu_real_now,
@@ -147,6 +207,8 @@ static const struct emu_clock emu_real_clock = {
     .lock = emu_real_lock,
     .unlock = emu_real_unlock,
     .canceled = emu_real_canceled,
+    .elsewhere = emu_real_elsewhere,
+    .run = emu_real_run,
 };
 
 /* ---- the engine thread ----------------------------------------------------------------------------------------------------- */
@@ -156,7 +218,7 @@ static uint64_t emu_real_idle_ns(struct emu_real *r, uint64_t now, bool *doze)
 {
     uint64_t first = emu_heap_first(&r->heap), ns = first > now ? first - now : 0;
 
-    *doze = now - r->called >= EMU_REAL_BUSY_NS;
+    *doze = r->fabric.gpu_mrs || now - r->called >= EMU_REAL_BUSY_NS;
     if (!*doze)
         return EMU_REAL_NAP_NS;
     if (r->left && ns > EMU_REAL_NAP_NS)
@@ -171,6 +233,7 @@ static void *emu_real_engine(void *arg)
     bool stop = false, doze = true;
 
     prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    emu_real_is_engine = true;
     while (!stop) {
         uint32_t seen = __atomic_load_n(&self->doorbell, __ATOMIC_SEQ_CST);
         uint64_t ns;
@@ -179,6 +242,8 @@ static void *emu_real_engine(void *arg)
         __atomic_store_n(&self->asleep, doze, __ATOMIC_SEQ_CST);
         pthread_mutex_lock(&r->lock);
         emu_real_catch_up(r);
+        emu_real_do_job(r);
+        emu_gpu_settle(); /* nothing is left to a thread that may not copy */
         ns = emu_real_idle_ns(r, emu_meet_time(), &doze);
         stop = r->stop;
         pthread_mutex_unlock(&r->lock);
@@ -245,6 +310,7 @@ static void emu_real_forked(void)
     if (r)
         emu_meet_forget(&r->meet);
     emu_real_process = NULL;
+    emu_gpu_forked();
     pthread_mutex_init(&emu_real_join_lock, NULL);
 }
 

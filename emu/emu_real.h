@@ -14,6 +14,16 @@
 
 enum { EMU_REAL_PULLED = 1024 /* packets of others on their way that this process holds at most */ };
 
+enum emu_real_job_state { EMU_REAL_JOB_NONE, EMU_REAL_JOB_ASKED, EMU_REAL_JOB_DONE };
+
+/** A call that one of the program's threads waits for. */
+struct emu_real_job {
+    enum emu_real_job_state state;
+    int (*fn)(void *arg);
+    void *arg;
+    int rc;
+};
+
 struct emu_real {
     struct emu_fabric fabric; /* first: a fabric of real time is inside this */
     struct emu_owner owner;   /* the process */
@@ -27,7 +37,8 @@ struct emu_real {
     uint64_t tick;          /* when counters were last given to others */
     uint32_t wakes;         /* a futex: grows with everything the program could wait for */
     uint32_t sleepers;
-    uint64_t left; /* members whose rings still hold something */
+    struct emu_real_job job; /* what the engine is to call */
+    uint64_t left;           /* members whose rings still hold something */
     uint32_t pulled, changes_seen;
     uint32_t *port_seen;                    /* shared changes of each port that were applied */
     uint64_t (*counted)[EMU_MEET_COUNTERS]; /* what of each port's counters others know of */

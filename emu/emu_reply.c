@@ -4,15 +4,37 @@
  * acknowledgements and refusals that stand behind them or, with unkind=, behind bytes that are not visible yet.
  * Called by emu_resp.c (takes requests), emu_store.c (atomics) and emu_link.c (sends); next: emu_mr.c, emu_link.c.
  */
-#include "emu.h"
+#include "emu_ahead.h"
+#include "emu_gpu.h"
 #include "emu_unkind.h"
 
 #include <string.h>
 
+/** After a refusal that is final: the event, if there is one, and the end of the queue pair (IBA 9.9.3). */
+static void emu_reply_end(struct emu_qp *qp, int event)
+{
+    if (event != EMU_NO_EVENT)
+        emu_event_raise_qp(qp, (enum ibv_event_type)event);
+    emu_qp_to_error(qp);
+}
+
+/** An answer says that all before it is in memory. Where a GPU has failed nobody can say so: the queue pair ends. */
+static bool emu_reply_may_leave(struct emu_qp *qp)
+{
+    if (emu_gpu_settle())
+        return true;
+    if (qp->ibv.state != IBV_QPS_ERR)
+        emu_reply_end(qp, IBV_EVENT_QP_FATAL);
+    return false;
+}
+
 static void emu_reply_send_ctl(struct emu_qp *qp, enum emu_op op, uint32_t psn, enum emu_nak nak)
 {
-    struct emu_pkt *p = emu_pkt_alloc(qp->ctx->dev->fabric, 0);
+    struct emu_pkt *p;
 
+    if (!emu_reply_may_leave(qp))
+        return;
+    p = emu_pkt_alloc(qp->ctx->dev->fabric, 0);
     if (!p)
         return; /* as if lost: the requester asks again */
     p->src = qp->port;
@@ -64,8 +86,10 @@ static bool emu_reply_ready(const struct emu_qp *qp)
 static void emu_reply_release(struct emu_qp *qp)
 {
     while (qp->reply_count && qp->reply[qp->reply_head].kind == EMU_REPLY_ACK && emu_reply_ready(qp)) {
-        emu_reply_send_ctl(qp, EMU_OP_ACK, qp->reply[qp->reply_head].psn, EMU_NAK_SEQUENCE);
+        uint32_t psn = qp->reply[qp->reply_head].psn;
+
         emu_reply_pop(qp);
+        emu_reply_send_ctl(qp, EMU_OP_ACK, psn, EMU_NAK_SEQUENCE);
     }
     if (qp->reply_count && emu_reply_ready(qp))
         emu_link_kick(qp);
@@ -155,14 +179,6 @@ void emu_reply_ack(struct emu_qp *qp, uint32_t psn)
         emu_reply_look_at(qp, due);
 }
 
-/** After a refusal that is final: the event, if there is one, and the end of the queue pair (IBA 9.9.3). */
-static void emu_reply_end(struct emu_qp *qp, int event)
-{
-    if (event != EMU_NO_EVENT)
-        emu_event_raise_qp(qp, (enum ibv_event_type)event);
-    emu_qp_to_error(qp);
-}
-
 void emu_reply_nak(struct emu_qp *qp, enum emu_nak nak, int event)
 {
     bool final = nak != EMU_NAK_RNR && nak != EMU_NAK_SEQUENCE;
@@ -243,6 +259,13 @@ static struct emu_pkt *emu_reply_packet(struct emu_qp *qp, enum emu_op op, uint3
     return p;
 }
 
+/** The memory of a READ is not there any more. */
+static void emu_reply_gone(struct emu_qp *qp, const struct emu_reply *r)
+{
+    emu_reply_send_ctl(qp, EMU_OP_NAK, (r->psn + r->packets) & EMU_PSN_MASK, EMU_NAK_ACCESS);
+    emu_reply_end(qp, IBV_EVENT_QP_ACCESS_ERR);
+}
+
 static struct emu_pkt *emu_reply_read_packet(struct emu_qp *qp, struct emu_reply *r)
 {
     uint32_t left = r->len - r->sent, n = left < emu_qp_mtu(qp) ? left : emu_qp_mtu(qp);
@@ -250,8 +273,7 @@ static struct emu_pkt *emu_reply_read_packet(struct emu_qp *qp, struct emu_reply
     struct emu_pkt *p;
 
     if (n && !mr) { /* deregistered half-way */
-        emu_reply_send_ctl(qp, EMU_OP_NAK, (r->psn + r->packets) & EMU_PSN_MASK, EMU_NAK_ACCESS);
-        emu_reply_end(qp, IBV_EVENT_QP_ACCESS_ERR);
+        emu_reply_gone(qp, r);
         return NULL;
     }
     p = emu_reply_packet(qp, EMU_OP_READ_RESPONSE, r->psn + r->packets, n);
@@ -259,7 +281,11 @@ static struct emu_pkt *emu_reply_read_packet(struct emu_qp *qp, struct emu_reply
         return NULL;
     if (n) {
         emu_store_read(qp, r->after, mr, r->va + r->sent - mr->remote_base, n);
-        mr->mem->load(mr, r->va + r->sent - mr->remote_base, &p->payload, 0, n);
+        if (!emu_ahead_read(qp, mr, r, &p->payload)) {
+            emu_pkt_free(qp->ctx->dev->fabric, p);
+            emu_reply_gone(qp, r);
+            return NULL;
+        }
     }
     r->sent += n;
     r->packets++;
@@ -295,7 +321,7 @@ struct emu_pkt *emu_reply_next(struct emu_qp *qp)
     struct emu_reply r = *emu_reply_at(qp, 0);
     struct emu_pkt *p;
 
-    if (qp->reply_count == 0 || !emu_reply_ready(qp))
+    if (qp->reply_count == 0 || !emu_reply_ready(qp) || !emu_reply_may_leave(qp))
         return NULL;
     if (r.kind == EMU_REPLY_READ)
         return emu_reply_read_packet(qp, emu_reply_at(qp, 0));

@@ -6,7 +6,7 @@
  * Send queue positions: una is the oldest request not completed, nxt the one to send from next, numbered the first
  * without PSNs. After a loss nxt goes back; PSNs stay. Called by emu_link.c; next: emu_link.c (out), emu_cq.c (done).
  */
-#include "emu.h"
+#include "emu_ahead.h"
 
 #include <string.h>
 
@@ -262,7 +262,7 @@ static struct emu_pkt *emu_req_data_packet(struct emu_qp *qp, struct emu_wqe *w)
     }
     if (p->payload.len && (w->flags & IBV_SEND_INLINE))
         memcpy(p->payload.bytes, w->inline_data + off, p->payload.len);
-    else if (p->payload.len && !emu_mr_gather(qp, w->sge, w->n_sge, off, &p->payload)) {
+    else if (p->payload.len && !emu_ahead_gather(qp, w, off, &p->payload)) {
         emu_pkt_free(qp->ctx->dev->fabric, p);
         emu_req_local_error(qp, w, IBV_WC_LOC_PROT_ERR); /* deregistered half-way */
         return NULL;

@@ -27,10 +27,12 @@ static int pairs_make(struct pairs *p, int dev)
     ibv_free_device_list(list);
     p->pd = p->ctx ? ibv_alloc_pd(p->ctx) : NULL;
     p->cq = p->pd ? ibv_create_cq(p->ctx, 2 * PAIRS_DEPTH * REAL_PROCS, NULL, NULL, 0) : NULL;
-    p->bytes = aligned_alloc(4096, PAIRS_BYTES);
+    if (!p->given)
+        p->bytes = aligned_alloc(4096, PAIRS_BYTES);
     if (!p->cq || !p->bytes)
         return -1;
-    memset(p->bytes, 0, PAIRS_BYTES);
+    if (!p->given)
+        memset(p->bytes, 0, PAIRS_BYTES);
     p->mr = ibv_reg_mr(p->pd, p->bytes, PAIRS_BYTES,
                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                            IBV_ACCESS_REMOTE_ATOMIC);
@@ -76,10 +78,15 @@ static int pairs_connect(struct ibv_qp *qp, const struct pairs_name *peer)
 
 int pairs_open(struct pairs *p, struct real *r, int me, int dev)
 {
+    return pairs_open_on(p, r, me, dev, NULL);
+}
+
+int pairs_open_on(struct pairs *p, struct real *r, int me, int dev, void *memory)
+{
     struct pairs_name mine[REAL_PROCS], theirs[REAL_PROCS];
     bool ok;
 
-    *p = (struct pairs){.run = r, .me = me};
+    *p = (struct pairs){.run = r, .me = me, .bytes = memory, .given = memory != NULL};
     ok = real_check(r, me, pairs_make(p, dev) == 0, "cannot make the verbs objects");
     for (int i = 0; ok && i < r->n; i++) {
         mine[i] = (struct pairs_name){(uintptr_t)p->bytes, p->mr->rkey, p->qp[i]->qp_num, {{0}}};
@@ -104,7 +111,8 @@ void pairs_close(struct pairs *p)
         ok &= ibv_destroy_qp(p->qp[i]) == 0;
     ok &= ibv_dereg_mr(p->mr) == 0 && ibv_destroy_cq(p->cq) == 0 && ibv_dealloc_pd(p->pd) == 0;
     real_check(p->run, p->me, ok && ibv_close_device(p->ctx) == 0, "cannot close what was opened");
-    free(p->bytes);
+    if (!p->given)
+        free(p->bytes);
 }
 
 int pairs_post(struct pairs *p, int to, enum ibv_wr_opcode op, size_t local, size_t remote, uint32_t len,

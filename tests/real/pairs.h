@@ -24,13 +24,16 @@ struct pairs {
     struct ibv_cq *cq;
     struct ibv_mr *mr;
     struct ibv_qp *qp[REAL_PROCS];
-    unsigned char *bytes;
+    unsigned char *bytes; /* PAIRS_BYTES */
+    bool given;           /* by whoever opened it */
     uint64_t addr[REAL_PROCS];
     uint32_t rkey[REAL_PROCS];
 };
 
 /** Opens device number dev of the host and connects to all. 0, or -1 after noting what failed. */
 int pairs_open(struct pairs *p, struct real *r, int me, int dev);
+/** The same with memory of PAIRS_BYTES that the caller gives. */
+int pairs_open_on(struct pairs *p, struct real *r, int me, int dev, void *memory);
 void pairs_close(struct pairs *p);
 /** Posts a request to a peer: len bytes between offsets of the two memories. 0, or an errno. */
 int pairs_post(struct pairs *p, int to, enum ibv_wr_opcode op, size_t local, size_t remote, uint32_t len,
