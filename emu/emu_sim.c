@@ -471,6 +471,12 @@ static int emu_sim_wait(uint64_t deadline)
     return rc;
 }
 
+static void emu_sim_plain_addresses(struct emu_sim *s)
+{
+    for (int i = 0; i < s->n_pes; i++)
+        s->pe[i].owner.shift = 0;
+}
+
 static uint64_t emu_sim_shift(int pe)
 {
     return emu_mr_shift(pe);
@@ -506,6 +512,7 @@ EMU_EXPORT const struct emu_sim_api *emu_sim_api(uint32_t version)
         .barrier = emu_boot_barrier,
         .alltoall = emu_boot_alltoall,
         .shift = emu_sim_shift,
+        .plain_addresses = emu_sim_plain_addresses,
         .ctl = emu_sim_ctl,
         .cost = emu_cost_named,
         .cost_hash = emu_cost_hash,

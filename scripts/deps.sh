@@ -40,7 +40,7 @@ lint                                        | cmd:shellcheck | shellcheck     | 
 lint                                        | cmd:mandoc     | mandoc         | mandoc
 fuzz                                        | clang-rt       | libclang-rt-dev | compiler-rt
 costs                                       | cmd:valgrind   | valgrind       | valgrind
-peers                                       | py:pip         | python3-pip    | python3-pip
+test peers                                  | py:pip         | python3-pip    | python3-pip
 coverage                                    | cmd:gcovr      | gcovr          | gcovr
 '
 

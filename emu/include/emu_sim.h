@@ -147,6 +147,10 @@ struct emu_sim_api {
     /** How many runs describe the memory that addr lies in: what it costs, 32 bytes each. */
     size_t (*pattern_runs)(const void *addr);
 
+    /** Before run(): plain registrations are named to peers by the address itself, as on real devices, for code that hands
+     *  addresses of its own to peers (hosts of NVSHMEM). shift() is then not to be used. */
+    void (*plain_addresses)(struct emu_sim *sim);
+
     /* Real time: fabrics between processes, from outside. name NULL: the only one that this user has. */
 
     /** The name of the fabric that processes with this SPEC meet in unless they are told another. -EINVAL with a reason. */

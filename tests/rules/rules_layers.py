@@ -23,8 +23,8 @@ LAYERS = {
     "src/verbs": {"may": ["src/common"], "system": r"infiniband/"},
     "src/rail": {"may": ["src/common", "src/verbs"]},
     "src/api": {"may": ["src/common", "src/plan", "src/topo", "src/gpu", "src/verbs", "src/rail", "include/braid"]},
-    "bench": {"may": ["include/braid", "emu/include/emu_sim.h", "plugin/nvshmem/nvshmem_abi.h",
-                      "plugin/nvshmem/nvshmem_clock.h"]},
+    "bench": {"may": ["include/braid", "emu/include/emu_sim.h", "bench/host", "plugin/nvshmem/nvshmem_abi.h"]},
+    "bench/host": {"may": ["emu/include/emu_sim.h", "plugin/nvshmem/nvshmem_abi.h", "plugin/nvshmem/nvshmem_clock.h"]},
     "cli": {"may": ["include/braid", "emu/include/emu_sim.h", "bench", "src/topo"]},
     "plugin/nvshmem": {"may": ["include/braid"]},
     "man": {"may": ["include/braid"]},
@@ -159,6 +159,7 @@ def self_tests(tap):
            ("src/api/api_x.c", "#include <cuda_runtime.h>"), ("src/plan/plan_x.c", "# include <braid/braid.h>"),
            ("emu/emu_x.c", '#include "log.h"'), ("emu/emu_x.c", "#include <braid/braid.h>"),
            ("cli/cli_x.c", '#include "emu.h"'), ("bench/bench_x.c", '#include "cli.h"'),
+           ("bench/host/host_x.c", '#include "bench.h"'), ("bench/host/host_x.c", "#include <braid/braid.h>"),
            ("plugin/nvshmem/nvs.c", '#include "emu_sim.h"'), ("plugin/nvshmem/nvs.c", "#include <nvshmem.h>"),
            ("include/braid/braid.h", '#include "log.h"'), ("new/x.c", "#include <stdio.h>"),
            ("src/api/api_x.c", '#include "nosuch.h"'), ("src/verbs/verbs_x.c", "#include <cmocka.h>"))

@@ -71,6 +71,8 @@ def prefixes(path):
         return (os.path.basename(folder) + "_",)
     if folder == "emu":
         return ("emu_", "ibv_", "_ibv_", "__ibv_", "mlx5dv_")
+    if folder == "bench/host":
+        return ("host_", "braid_plugin_clock")
     if folder in ("cli", "bench"):
         return (folder + "_", "main")
     if folder == "plugin/nvshmem":
