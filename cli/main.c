@@ -19,6 +19,7 @@ static const struct cli_command cli_commands[] = {
     {"demo", cli_demo, "chunks and signals over two emulated ports: one port, blocking, braid"},
     {"emu", cli_emu, "a command inside an emulated fabric in real time; changes to one that runs"},
     {"options", cli_options, "the settings of libbraid: name, environment variable, default, meaning"},
+    {"run", cli_run, "a command whose NVSHMEM uses braid"},
 };
 
 static void cli_help(FILE *to)
@@ -31,7 +32,7 @@ static void cli_help(FILE *to)
                 "exit status: 0 good, 1 something was found wrong, 2 used wrongly\n\nexample: braid demo --seed 7\n");
 }
 
-static int cli_run(int argc, char **argv)
+static int cli_main(int argc, char **argv)
 {
     if (argc < 2) {
         cli_help(stderr);
@@ -49,13 +50,14 @@ static int cli_run(int argc, char **argv)
         if (strcmp(argv[1], cli_commands[i].name) == 0)
             return cli_commands[i].run(argc - 1, argv + 1);
     }
-    fprintf(stderr, "braid: seen \"%s\", expected a command: bench, demo, emu, options (see braid --help)\n", argv[1]);
+    fprintf(stderr, "braid: seen \"%s\", expected a command: bench, demo, emu, options, run (see braid --help)\n",
+            argv[1]);
     return CLI_USAGE;
 }
 
 int main(int argc, char **argv)
 {
-    int status = cli_run(argc, argv);
+    int status = cli_main(argc, argv);
 
     /* A full disk or a closed pipe must not look like success. */
     if (fflush(stdout) != 0 || ferror(stdout)) {

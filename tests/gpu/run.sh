@@ -1,0 +1,382 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# tests/gpu/run.sh - NVSHMEM programs on a GPU over the emulated fabric, once with NVIDIA's IBRC plugin and once with ours.
+#
+#   tests/gpu/run.sh --where                 what this machine has; runs nothing else
+#   tests/gpu/run.sh --pack DIR              on a machine with Meson: builds, and copies into DIR what --prebuilt takes
+#   tests/gpu/run.sh [--prebuilt DIR] [...]  the tests
+#
+#   --prebuilt DIR   take braid, emulator and plugin from DIR instead of building them with Meson
+#   --nvshmem DIR    NVSHMEM (DIR/include, DIR/lib); default: searched, and printed
+#   --host DIR       run with the NVSHMEM host library of this folder instead (programs stay built with the other)
+#   --out DIR        logs and tables (default build-gpu/out)
+#   --engines LIST   "stock braid"           --ports LIST    "2 1 4"       --rows LIST   rows by name, commas between
+#   --rate RATE      of a port, as in a FABRIC SPEC (default 400M: 50 MB/s)
+#   --heap KIND      DEVICE (default) or SYSMEM, see NVSHMEM_HEAP_KIND
+#   --budget S       for everything (default 530)            --mps       kernels of both processes at once, by MPS
+#
+# Needs one GPU (two are used where there are two), nvcc, NVSHMEM with its device library, no mpirun, no RDMA device. Exit
+# status: 0 all right, 1 a wrong byte, a row that did not end, or two ports below 1.8 times stock's one; 2 used wrongly.
+# Figures: "emulated (real time)"; rates are caps of the emulated ports, not of any hardware.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+root=$PWD
+
+mode=test prebuilt='' nvshmem='' host='' out=$root/build-gpu/out engines='stock braid' ports_list='2 1 4' rows='' rate=400M
+heap=DEVICE budget=530 mps=0
+usage() { sed -n '4,24s/^# \{0,1\}//p' "$0"; }
+while [ $# -gt 0 ]; do
+    case $1 in
+    --where) mode=where ;;
+    --mps) mps=1 ;;
+    --help | -h) usage && exit 0 ;;
+    --pack | --prebuilt | --nvshmem | --host | --out | --engines | --ports | --rows | --rate | --heap | --budget)
+        [ $# -ge 2 ] || { echo "run.sh: $1 needs a value" >&2 && exit 2; }
+        case $1 in
+        --pack) mode=pack prebuilt=$2 ;;
+        --prebuilt) prebuilt=$2 ;;
+        --nvshmem) nvshmem=$2 ;;
+        --host) host=$2 ;;
+        --out) out=$2 ;;
+        --engines) engines=$2 ;;
+        --ports) ports_list=$2 ;;
+        --rows) rows=$2 ;;
+        --rate) rate=$2 ;;
+        --heap) heap=$2 ;;
+        --budget) budget=$2 ;;
+        esac
+        shift
+        ;;
+    *) echo "run.sh: seen \"$1\", expected an option (--help lists them)" >&2 && exit 2 ;;
+    esac
+    shift
+done
+
+say() { printf '%s\n' "$*" | tee -a "$out/log"; }
+left() { echo $((budget - SECONDS)); }
+
+# ---- what is there --------------------------------------------------------------------------------------------------------
+
+# Folders with NVSHMEM in them, the likely ones first.
+nvshmem_folders() {
+    {
+        [ -z "$nvshmem" ] || echo "$nvshmem"
+        for d in "${NVSHMEM_HOME:-}" "${NVSHMEM_DIR:-}" "${NVSHMEM_PREFIX:-}"; do [ -z "$d" ] || echo "$d"; done
+        python3 -c 'import sys
+for p in sys.path: print(p + "/nvidia/nvshmem")' 2>/dev/null
+        echo /usr/local/nvshmem
+        find / -xdev \( -path /proc -o -path /sys \) -prune -o -name 'libnvshmem_host.so*' -print 2>/dev/null |
+            sed 's,/lib[^/]*/[^/]*$,,; s,/lib/x86_64-linux-gnu/.*,,'
+    } | while read -r d; do
+        d=$(readlink -f "$d" 2>/dev/null) && [ -n "$(host_of "$d")" ] && echo "$d"
+    done | awk '!seen[$0]++'
+}
+
+# The host library below a folder.
+host_of() {
+    find "$1/lib" "$1/lib64" "$1" -maxdepth 1 -name 'libnvshmem_host.so*' 2>/dev/null | sort | tail -n 1
+}
+
+device_of() { find "$1/lib" "$1/lib64" -maxdepth 1 -name 'libnvshmem_device.a' 2>/dev/null | head -n 1; }
+
+headers_of() { find "$1/include" -maxdepth 2 -name nvshmemx.h -printf '%h\n' 2>/dev/null | head -n 1; }
+
+# The release that a host library says it is.
+release_of() {
+    timeout 20 python3 - "$1" 2>/dev/null <<'PY'
+import ctypes, sys
+lib = ctypes.CDLL(sys.argv[1])
+v = [ctypes.c_int(-1) for _ in range(3)]
+lib.nvshmemx_vendor_get_version_info(*[ctypes.byref(x) for x in v])
+print(".".join(str(x.value) for x in v))
+PY
+}
+
+find_nvcc() {
+    command -v nvcc || find /usr/local/cuda*/bin -name nvcc 2>/dev/null | sort | tail -n 1
+}
+
+where() {
+    echo "== machine"
+    uname -srm
+    grep -h PRETTY_NAME /etc/os-release 2>/dev/null
+    ldd --version 2>/dev/null | head -n 1
+    echo "cpus $(nproc), $(awk '/MemTotal/ { printf "%d GiB", $2 / 1048576 }' /proc/meminfo), /dev/shm $(df -h /dev/shm 2>/dev/null | awk 'END { print $4 }'), locked memory $(ulimit -l)"
+    for p in cc gcc g++ nvcc meson ninja cmake mpirun srun python3 pkg-config readelf nvidia-smi nvidia-cuda-mps-control; do
+        printf '%-24s %s\n' "$p" "$(command -v "$p" || echo none)"
+    done
+    echo "== GPU"
+    nvidia-smi --query-gpu=index,name,compute_cap,pci.bus_id,driver_version,compute_mode --format=csv,noheader 2>/dev/null ||
+        echo "nvidia-smi: none, or no GPU"
+    "$(find_nvcc)" --version 2>/dev/null | tail -n 2
+    for f in /sys/module/nvidia_peermem /sys/kernel/mm/memory_peers /sys/class/infiniband /dev/infiniband /dev/gdrdrv; do
+        printf '%-34s %s\n' "$f" "$([ -e "$f" ] && echo there || echo none)"
+    done
+    ldconfig -p 2>/dev/null | grep -E 'libibverbs|libmlx5|libnvshmem|libmpi\.|libjansson|libcuda\.|libgdrapi' || echo "ldconfig: none of ibverbs, mlx5, nvshmem, mpi, jansson, cuda, gdrapi"
+    echo "== NVSHMEM"
+    nvshmem_folders | while read -r d; do
+        echo "$d: release $(release_of "$(host_of "$d")")"
+        echo "    host $(host_of "$d"), device $(device_of "$d"), headers $(headers_of "$d")"
+        find "$d" -name 'nvshmem_transport_*.so*' -printf '    %f\n' 2>/dev/null | sort | tr -s '\n ' ' '
+        echo
+    done
+    echo "== environment"
+    env | grep -E '^(NVSHMEM|NCCL|CUDA|LD_|BRAID|TORCH_SYMM)' | sort
+}
+
+# ---- what is built --------------------------------------------------------------------------------------------------------
+
+PARTS='cli/braid emu/libibverbs.so.1 emu/emu_sysfs.so'
+
+build_with_meson() {
+    [ -f "$1/build.ninja" ] || meson setup "$1" >"$1.log" 2>&1 || { cat "$1.log" && return 1; }
+    ninja -C "$1" --quiet || return 1
+}
+
+# Copies what the tests need of a build folder, and the libraries that another machine may lack.
+pack() {
+    local build=$root/build f
+    build_with_meson "$build" || return 1
+    mkdir -p "$prebuilt/lib" || return 1
+    for f in $PARTS $(cd "$build" && find plugin src \( -type f -o -type l \) -name '*.so.[0-9]*' 2>/dev/null); do
+        mkdir -p "$prebuilt/$(dirname "$f")" && cp -Lf "$build/$f" "$prebuilt/$f" || return 1
+    done
+    ldd "$build/cli/braid" | awk '/jansson/ { print $3 }' | while read -r f; do cp -Lf "$f" "$prebuilt/lib/"; done
+    du -sh "$prebuilt"
+}
+
+# Sets braid, plugins and the program's path; builds what is not there.
+prepare() {
+    local cuda cap device f
+    if [ -n "$prebuilt" ]; then
+        prebuilt=$(readlink -f "$prebuilt") || return 1
+    elif command -v meson >/dev/null && command -v ninja >/dev/null; then
+        prebuilt=$root/build-gpu/meson
+        mkdir -p "$root/build-gpu" && build_with_meson "$prebuilt" || return 1
+    else
+        say "run.sh: no meson here; make a folder with --pack on a machine that has it, and name it with --prebuilt" && return 1
+    fi
+    for f in $PARTS; do
+        [ -e "$prebuilt/$f" ] || { say "run.sh: no $prebuilt/$f" && return 1; }
+    done
+    braid=$prebuilt/cli/braid
+    chmod +x "$braid"
+    export LD_LIBRARY_PATH=${host:+$host:}$prebuilt/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    "$braid" --version >/dev/null || { say "run.sh: $braid does not run here" && return 1; }
+    for f in $(nvshmem_folders); do
+        [ -n "$(device_of "$f")" ] && [ -n "$(headers_of "$f")" ] && nvshmem=$f && break
+    done
+    if [ -z "$nvshmem" ] || [ -z "$(device_of "$nvshmem")" ]; then
+        say "run.sh: no NVSHMEM with headers and libnvshmem_device.a found; --nvshmem DIR names one"
+        return 1
+    fi
+    cuda=$(find_nvcc)
+    [ -n "$cuda" ] || { say "run.sh: no nvcc" && return 1; }
+    cap=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .)
+    gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+    say "NVSHMEM $nvshmem, release $(release_of "$(host_of "$nvshmem")"); nvcc $cuda; sm_${cap:-90}; $gpus GPU(s)"
+    [ -z "$host" ] || say "host library at run time: $host, release $(release_of "$(host_of "$host")")"
+    compile "$cuda" "${cap:-90}" || return 1
+    for device in 0 $((gpus > 1 ? 1 : 0)); do "$program" --info --device "$device"; done | sort -u | tee -a "$out/log"
+}
+
+compile() {
+    local cuda=$1 cap=$2 work=$root/build-gpu/program f pids='' host_lib
+    host_lib=$(host_of "$nvshmem")
+    program=$work/gpu_test
+    mkdir -p "$work"
+    for f in tests/gpu/*.cu; do
+        "$cuda" -std=c++17 "-arch=sm_$cap" -rdc=true -O2 -I "$(headers_of "$nvshmem")" -I tests/gpu \
+            -c "$f" -o "$work/$(basename "$f").o" >"$work/$(basename "$f").log" 2>&1 &
+        pids="$pids $!"
+    done
+    for f in $pids; do wait "$f" || { cat "$work"/*.cu.log | tail -n 40 && return 1; }; done
+    # RUNPATH, so that LD_LIBRARY_PATH can name another host library.
+    "$cuda" "-arch=sm_$cap" -rdc=true "$work"/*.cu.o -o "$program" "$(device_of "$nvshmem")" \
+        -L "$(dirname "$host_lib")" "-l:$(basename "$host_lib")" -Xlinker "-rpath=$(dirname "$host_lib")" \
+        -Xlinker --enable-new-dtags || return 1
+}
+
+# ---- runs -----------------------------------------------------------------------------------------------------------------
+
+bytes_of_rate() {
+    case $rate in
+    *M) echo $((${rate%M} * 125000)) ;;
+    *G) echo $((${rate%G} * 125000000)) ;;
+    *) echo 50000000 ;;
+    esac
+}
+
+port_list() {
+    local i list=''
+    for ((i = 0; i < $1; i++)); do list=$list${list:+,}mlx5_$i:1; done
+    echo "$list"
+}
+
+# launch ENGINE PORTS ROWS SECONDS LOG: both processes; their output in LOG.0 and LOG.1.
+launch() {
+    local engine=$1 ports=$2 want=$3 limit=$4 log=$5 pe pids='' with=() rc=0
+    launches=$((launches + 1))
+    local name=gpu$$-$launches
+    [ "$engine" = stock ] || with=("$braid" run --ports "$(port_list "$ports")" --)
+    rm -f "$log.meet"
+    for pe in 0 1; do
+        NVSHMEM_DISABLE_P2P=1 NVSHMEM_DISABLE_NVLS=1 NVSHMEM_REMOTE_TRANSPORT=ibrc NVSHMEM_HEAP_KIND=$heap \
+            NVSHMEM_SYMMETRIC_SIZE=$((512 << 20)) NVSHMEM_CUMEM_GRANULARITY=$((64 << 20)) NVSHMEM_DISABLE_GDRCOPY=1 \
+            NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME=${NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME:-lo} \
+            NVSHMEM_DEBUG=${NVSHMEM_DEBUG:-WARN} CUDA_MODULE_LOADING=EAGER \
+            timeout --kill-after=5 "$limit" "$braid" emu --fabric "nodes=2,ports=$ports,rate=$rate,latency=5us" \
+            --name "$name" --host "h$pe" -- "${with[@]}" "$program" --pe "$pe" --device "$((gpus > 1 ? pe : 0))" \
+            --meet "$log.meet" --rows "$want" --rate "$(bytes_of_rate)" --ports "$ports" >"$log.$pe" 2>&1 </dev/null &
+        pids="$pids $!"
+    done
+    # Where one ends badly the other would only wait for it.
+    for pe in 1 2; do
+        # shellcheck disable=SC2086
+        wait -n $pids || { rc=$? && sleep 1 && for p in $pids; do kill "$p" 2>/dev/null; done; }
+    done
+    rm -f "$log.meet"
+    return $rc
+}
+
+# cell ENGINE PORTS ROW: what is known of it; set_cell adds it.
+declare -A cells
+note() { cells["$1 $2 $3"]=$4; }
+
+# Reads the lines of both processes: notes each row that both ended; prints those that did not, in order.
+harvest() {
+    local engine=$1 ports=$2 want=$3 log=$4 row a b rest=''
+    for row in ${want//,/ }; do
+        a=$(grep "^row $row pe 0 " "$log.0" | tail -n 1)
+        b=$(grep "^row $row pe 1 " "$log.1" | tail -n 1)
+        if [ -z "$a" ] || [ -z "$b" ]; then
+            rest=$rest${rest:+,}$row
+        elif [[ $a == *WRONG* || $b == *WRONG* ]]; then
+            note "$engine" "$ports" "$row" WRONG
+        else
+            note "$engine" "$ports" "$row" "ok$(printf '%s\n%s\n' "$a" "$b" | sed -n 's/.*mbs=\([0-9.]*\).*/ \1/p' | sort -n | head -n 1)"
+        fi
+    done
+    echo "$rest" >"$log.rest"
+}
+
+# All rows of one engine and number of ports. A row that ends the program is noted, and those behind it run in a new one.
+run_config() {
+    local engine=$1 ports=$2 want=$3 log limit rc first
+    while [ -n "$want" ]; do
+        limit=$(left)
+        [ "$limit" -gt 20 ] || { note "$engine" "$ports" "${want%%,*}" "no time" && break; }
+        [ "$limit" -lt 150 ] || limit=150
+        log=$out/$engine-$ports-$((launches + 1))
+        rc=0
+        launch "$engine" "$ports" "$want" "$limit" "$log" || rc=$?
+        harvest "$engine" "$ports" "$want" "$log"
+        want=$(cat "$log.rest")
+        rm -f "$log.rest"
+        [ -n "$want" ] || break
+        first=${want%%,*}
+        note "$engine" "$ports" "$first" "ended ($rc)"
+        if ! grep -q '^init pe' "$log.0" "$log.1"; then
+            note "$engine" "$ports" "$first" "no start"
+            say "-- $engine, $ports port(s): NVSHMEM did not start (status $rc); the end of $log.0:"
+            tail -n 15 "$log.0" | tee -a "$out/log"
+            break
+        fi
+        say "-- $engine, $ports port(s), row $first: ended with status $rc; the ends of its logs:"
+        tail -q -n 6 "$log.0" "$log.1" | tee -a "$out/log"
+        want=${want#"$first"}
+        want=${want#,}
+    done
+    say "$(date +%T) $engine, $ports port(s) done, $(left) s left"
+    table >"$out/table.txt"
+}
+
+table() {
+    local engine ports row
+    echo "emulated (real time): ports capped at $rate, heap $heap, $gpus GPU(s), MPS $mps; MB/s where a row has a rate"
+    printf '%-14s' row
+    for engine in $engines; do for ports in $ports_list; do printf '%-14s' "$engine/$ports"; done; done
+    echo
+    for row in ${rows//,/ }; do
+        printf '%-14s' "$row"
+        for engine in $engines; do
+            for ports in $ports_list; do printf '%-14s' "${cells["$engine $ports $row"]:--}"; done
+        done
+        echo
+    done
+}
+
+# Stock ends the program on these; that is looked at once.
+ONLY_OURS=fetch,fetch4,bits
+
+of_stock() {
+    local row list=''
+    for row in ${rows//,/ }; do
+        case ,$ONLY_OURS, in *",$row,"*) ;; *) list=$list${list:+,}$row ;; esac
+    done
+    echo "$list"
+}
+
+# Prints what is wrong with the table, a line each.
+verdict() {
+    local engine ports row cell two one
+    for engine in $engines; do
+        for ports in $ports_list; do
+            for row in ${rows//,/ }; do
+                cell=${cells["$engine $ports $row"]:-missing}
+                case $engine,$cell in
+                *,ok*) ;;
+                stock,*) case ,$ONLY_OURS, in *",$row,"*) [[ $cell == WRONG ]] || continue ;; esac ;;&
+                *) echo "$engine, $ports port(s), $row: $cell" ;;
+                esac
+            done
+        done
+    done
+    case ,$rows, in *,rate,*) ;; *) return ;; esac
+    two=${cells["braid 2 rate"]:-} one=${cells["stock 2 rate"]:-}
+    if [[ $two == ok\ * && $one == ok\ * ]]; then
+        awk -v a="${two#ok }" -v b="${one#ok }" 'BEGIN {
+            printf "%s two ports, ours against stock: %.1f / %.1f MB/s = %.2f (emulated cap)\n",
+                a >= 1.8 * b ? "#" : "below 1.8:", a, b, a / b }'
+    fi
+}
+
+mps_start() {
+    export CUDA_MPS_PIPE_DIRECTORY=$out/mps CUDA_MPS_LOG_DIRECTORY=$out/mps
+    mkdir -p "$out/mps"
+    nvidia-cuda-mps-control -d && trap 'echo quit | nvidia-cuda-mps-control' EXIT
+}
+
+[ "$mode" = where ] && where && exit 0
+[ "$mode" = pack ] && { pack && exit 0 || exit 1; }
+
+mkdir -p "$out" && out=$(readlink -f "$out") && : >"$out/log" || exit 2
+launches=0
+prepare || exit 1
+[ "$mps" = 0 ] || mps_start || { say "run.sh: MPS did not start; going on without" && mps=0; }
+rows=${rows:-$("$program" --list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
+for ports in $ports_list; do
+    for engine in $engines; do
+        if [ "$engine" = stock ]; then
+            run_config stock "$ports" "$(of_stock)"
+        else
+            run_config "$engine" "$ports" "$rows"
+        fi
+    done
+done
+case " $engines " in *" stock "*)
+    if [ "$(of_stock)" != "$rows" ] && [ "$(left)" -gt 40 ]; then
+        run_config stock "${ports_list%% *}" fetch
+    fi
+    ;;
+esac
+table >"$out/table.txt"
+cat "$out/table.txt"
+verdict >"$out/verdict.txt"
+cat "$out/verdict.txt"
+if grep -q -v '^#' "$out/verdict.txt"; then
+    echo "tests/gpu/run.sh: $(grep -c -v '^#' "$out/verdict.txt") thing(s) wrong; logs in $out"
+    exit 1
+fi
+echo "tests/gpu/run.sh: all rows right"
