@@ -11,6 +11,24 @@
 
 enum { HOST_POISON = 0xa5, HOST_STALE = 0x5c, HOST_PARTS = 64 };
 
+/**
+ * Handles for one call: a host's own are stored in vectors, which move when they grow, so a pointer is good until the call returns,
+ * and no longer.
+ */
+struct host_lent {
+    struct nvs_handle near, far;
+};
+
+static void host_lend(struct host_lent *to, struct nvs_rma_mem *remote, struct nvs_rma_mem *mine)
+{
+    to->far = *remote->handle;
+    remote->handle = &to->far;
+    if (mine && mine->handle) {
+        to->near = *mine->handle;
+        mine->handle = &to->near;
+    }
+}
+
 /** The descriptions of one piece. How much of len it takes; 0: not registered. */
 static size_t host_piece(const struct host *h, int pe, size_t offset, void *local, size_t len,
                          struct nvs_rma_mem *remote, struct nvs_rma_mem *mine, struct nvs_rma_bytes *bytes)
@@ -40,6 +58,7 @@ int host_rma(struct host *h, int op, int pe, size_t offset, void *local, size_t 
 {
     host_fn fn = host_op(h, offsetof(struct nvs_ops_v3, rma));
     struct nvs_rma_verb verb = {op, nbi, 0, NULL};
+    struct host_lent lent;
     int rc = 0;
 
     for (char *at = local; rc == 0 && len;) {
@@ -49,9 +68,11 @@ int host_rma(struct host *h, int op, int pe, size_t offset, void *local, size_t 
 
         if (!n)
             return host_unregistered(h, op == NVS_GET ? "a get" : "a put", pe, offset, at, len);
+        host_lend(&lent, &remote, &mine);
         rc = host_said(h, "rma", h->call->rma(h->v, fn, h->t, pe, &verb, &remote, &mine, &bytes, qp));
         memset(&remote, HOST_STALE, sizeof(remote));
         memset(&mine, HOST_STALE, sizeof(mine));
+        memset(&lent, HOST_STALE, sizeof(lent));
         offset += n;
         at += n;
         len -= n;
@@ -65,6 +86,7 @@ int host_rma_p(struct host *h, int pe, size_t offset, uint64_t value, int size, 
     struct nvs_rma_mem remote = {(void *)(uintptr_t)(h->base[pe] + offset), offset, NULL}, mine;
     struct nvs_rma_bytes bytes = {1, size, 1, 1};
     struct nvs_rma_verb verb;
+    struct host_lent lent;
     int rc;
 
     if (host_remote(h, pe, offset, (size_t)size, &remote.handle) != (size_t)size)
@@ -75,9 +97,11 @@ int host_rma_p(struct host *h, int pe, size_t offset, uint64_t value, int size, 
     verb.is_nbi = 0;
     mine.ptr = &value;
     mine.handle = NULL;
+    host_lend(&lent, &remote, NULL);
     rc = host_said(h, "rma of a P", h->call->rma(h->v, fn, h->t, pe, &verb, &remote, &mine, &bytes, qp));
     memset(&value, HOST_STALE, sizeof(value));
     memset(&remote, HOST_STALE, sizeof(remote));
+    memset(&lent, HOST_STALE, sizeof(lent));
     return rc;
 }
 
@@ -113,11 +137,19 @@ int host_rma_amo(struct host *h, const struct host_request *r)
     struct nvs_amo_verb_v6 verb;
     struct nvs_amo_mem mem;
     struct nvs_amo_bytes bytes;
+    struct host_lent lent;
     int rc = host_amo_fill(h, r, r->offset, &verb, &mem, &bytes);
 
     if (rc == 0)
+        host_lend(&lent, &mem.remote, NULL);
+    if (rc == 0 && mem.ret_handle) {
+        lent.near = *mem.ret_handle;
+        mem.ret_handle = &lent.near;
+    }
+    if (rc == 0)
         rc = host_said(h, "amo", h->call->amo(h->v, fn, h->t, r->pe, &verb, &mem, &bytes, r->qp));
     memset(&mem, HOST_STALE, sizeof(mem));
+    memset(&lent, HOST_STALE, sizeof(lent));
     return rc;
 }
 
@@ -131,6 +163,7 @@ int host_rma_put_signal(struct host *h, const struct host_request *r)
     struct nvs_amo_verb_v6 signal_verb;
     struct nvs_amo_bytes signal_bytes;
     struct nvs_amo_mem signal;
+    struct host_lent lent[HOST_PARTS + 1];
     size_t done = 0;
     int rc = host_amo_fill(h, r, r->signal, &signal_verb, &signal, &signal_bytes);
 
@@ -141,6 +174,7 @@ int host_rma_put_signal(struct host *h, const struct host_request *r)
 
         if (!n)
             return host_unregistered(h, "a put with signal", r->pe, r->offset, r->local, r->len);
+        host_lend(&lent[pieces.n], &remote[pieces.n], &local[pieces.n]);
         bytes[pieces.n++] = left;
         done += n;
     }
@@ -150,6 +184,7 @@ int host_rma_put_signal(struct host *h, const struct host_request *r)
             h->call->put_signal(h->v, fn, h->t, r->pe, &verb, &pieces, &signal_verb, &signal, &signal_bytes, r->qp));
     memset(&signal, HOST_STALE, sizeof(signal));
     memset(remote, HOST_STALE, sizeof(remote));
+    memset(lent, HOST_STALE, sizeof(lent));
     return rc;
 }
 
