@@ -11,6 +11,7 @@
 
 #include "braid/braid.h"
 
+#include "api_gpu.h"
 #include "clock.h"
 #include "log.h"
 #include "options.h"
@@ -106,6 +107,8 @@ struct api_peer {
     unsigned rails_needed; /**< rails that a key must cover: one above the highest that a lane goes to */
     bool silent;           /**< whether they may is not known: taken to be in order, as others do */
     bool unordered;        /**< QPs to it may place writes out of order */
+    uint8_t memory;        /**< RAIL_WIRE_MEMORY_..., or-ed: of its memory that has been named */
+    bool gpu_line;         /**< it has told of a flush line in its GPU's memory */
     bool fenced;           /**< strict: the next bulk put is behind a fence that had something before it */
     bool dirty;            /**< in channel->dirty: something moved since it was last driven */
     bool message_lost;     /**< an atomic that the target was to execute failed: what is behind it is never announced */
@@ -216,6 +219,8 @@ struct braid {
     struct random random;
     uint64_t cookie;
     struct verbs *verbs;
+    struct api_gpu gpu;
+    uint32_t mem_kinds; /**< RAIL_WIRE_MEMORY_..., or-ed: of all regions so far; read by channels' threads */
     unsigned rail_count;
     struct rail *rail[BRAID_MAX_RAILS];
     enum api_state state;
@@ -237,6 +242,7 @@ struct braid_mem {
     uint64_t addr;                  /**< local address of the first byte */
     uint64_t len;
     uint64_t remote_addr; /**< by which keys, and this process's own requests, name the first byte */
+    unsigned memory;      /**< RAIL_WIRE_MEMORY_...: one of them */
     unsigned rail_count;
     uint32_t users[API_MAX_CHANNELS]; /**< ops that use it, by channel: each written by its channel's thread alone */
     uint32_t lkey[BRAID_MAX_RAILS];
@@ -275,9 +281,8 @@ int api_struct_read(const struct log *log, const struct api_struct *layout, cons
 /** Frees a region that may be half-registered; NULL is allowed. */
 void api_mem_free(struct braid_mem *mem);
 
-/** Checks a key's head against its peer and that [addr, addr+len) is in its range. 0, -EPROTO or -ERANGE; logs. */
-int api_key_check(const struct api_peer *peer, const struct braid_remote *remote, uint64_t len,
-                  struct rail_wire_view *view);
+/** Checks a key's head against its peer, notes what kind of memory it is for, and checks that [addr, addr+len) is in its range. 0, -EPROTO or -ERANGE; logs. */
+int api_key_check(struct api_peer *peer, const struct braid_remote *remote, uint64_t len, struct rail_wire_view *view);
 
 /* ---- api_channel.c ----------------------------------------------------------------------------------------------- */
 
@@ -494,6 +499,13 @@ void api_flush_want_all(struct api_peer *peer);
 
 /** Posts the flushes that are wanted, one a lane at a time. How many. */
 unsigned api_flush_drive(struct api_peer *peer);
+
+/** Queues a flush of the lane, for which there must be no need to wait. Where memory of both kinds may have been written it is two
+ *  READs, of which the second is the flush. False where there is no room. */
+bool api_flush_queue(struct api_peer *peer, unsigned lane, struct rail_request *request);
+
+/** Whether memory of both kinds may have been written at the peer: then what proves one kind visible does not prove the other. */
+bool api_flush_mixed(const struct api_peer *peer);
 
 /** Posts a flush that nobody waits for, to find out whether the lane still works. False where one is in flight or has no
  *  room. Rings. */

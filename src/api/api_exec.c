@@ -198,9 +198,14 @@ static bool api_job_post(struct api_job *job, struct rail_request *request)
     request->klass = RAIL_CLASS_WORD;
     request->epoch = self->epoch;
     request->cookie = (uintptr_t)job | API_EXEC_COOKIE;
-    if (!rail_lane_room(lane, request->klass, request->kind, request->len))
-        return false;
-    rail_lane_queue(lane, request);
+    if (request->kind == RAIL_KIND_FLUSH) {
+        if (!api_flush_queue(self, self->home, request))
+            return false;
+    } else {
+        if (!rail_lane_room(lane, request->klass, request->kind, request->len))
+            return false;
+        rail_lane_queue(lane, request);
+    }
     rail_lane_ring(lane);
     if (request->kind != RAIL_KIND_FLUSH && request->kind != RAIL_KIND_READ)
         self->counts.posted[self->home]++;

@@ -38,13 +38,44 @@ void api_flush_want_all(struct api_peer *peer)
     api_flush_note(peer, &in, &all);
 }
 
+/* What a peer's regions are of: those that have been named, and for oneself all there are. */
+static unsigned api_flush_memory(const struct api_peer *peer)
+{
+    const struct braid *b = peer->channel->braid;
+    unsigned own = peer->pe == b->my_pe ? __atomic_load_n(&b->mem_kinds, __ATOMIC_RELAXED) : 0;
+    return peer->memory | own;
+}
+
+bool api_flush_mixed(const struct api_peer *peer)
+{
+    return api_flush_memory(peer) == (RAIL_WIRE_MEMORY_HOST | RAIL_WIRE_MEMORY_GPU);
+}
+
+bool api_flush_queue(struct api_peer *peer, unsigned k, struct rail_request *request)
+{
+    struct rail_lane *lane = peer->lane[k];
+    bool mixed = api_flush_mixed(peer);
+    if (!rail_lane_room(lane, request->klass, request->kind, request->len) ||
+        (mixed && lane->head - lane->tail + 1 >= lane->limit[request->klass]))
+        return false;
+    if (mixed) {
+        /* It may be one READ more than max_rd_atomic allows: then the second is held back by the QP, which nothing else here
+         * waits for long. */
+        struct rail_request ahead = {
+            .kind = RAIL_KIND_AHEAD, .klass = request->klass, .epoch = request->epoch, .len = 8};
+        rail_lane_queue(lane, &ahead);
+    }
+    request->gpu = api_flush_memory(peer) & RAIL_WIRE_MEMORY_GPU;
+    rail_lane_queue(lane, request);
+    return true;
+}
+
 /* Posts one on a lane that has none in flight. False where there is no room. */
 static bool api_flush_post(struct api_peer *peer, unsigned k)
 {
     struct rail_request request = {.kind = RAIL_KIND_FLUSH, .klass = RAIL_CLASS_WORD, .epoch = peer->epoch, .len = 8};
-    if (!rail_lane_room(peer->lane[k], request.klass, request.kind, request.len))
+    if (!api_flush_queue(peer, k, &request))
         return false;
-    rail_lane_queue(peer->lane[k], &request);
     peer->flush_ns[k] = clock_now(&peer->channel->braid->clock);
     peer->flush_no[k]++;
     peer->flushing |= (uint16_t)(1u << k);

@@ -14,23 +14,22 @@
 #define API_WHY 256 /* bytes of a reason */
 
 static int api_mem_check(const struct braid *b, const void *addr, size_t len, const struct braid_mem_options *options,
-                         uint64_t *remote_addr)
+                         struct braid_mem_options *out)
 {
+    uint64_t *remote_addr = &out->remote_addr;
     uint64_t end;
     if (!addr || len == 0 || !checked_add_u64((uintptr_t)addr, len, &end)) {
         log_write(&b->log, LOG_LEVEL_ERROR, "cannot register %zu bytes at %p: expected a range that is not empty", len,
                   addr);
         return -EINVAL;
     }
-    *remote_addr = 0;
+    *out = (struct braid_mem_options){0};
     if (options) {
         static const size_t ends[] = {offsetof(struct braid_mem_options, alias)};
         static const struct api_struct layout = {
             .name = "braid_mem_options", .size = sizeof(*options), .ends = ends, .count = 1};
-        struct braid_mem_options known = {0};
-        if (api_struct_read(&b->log, &layout, options, &known))
+        if (api_struct_read(&b->log, &layout, options, out))
             return -EINVAL;
-        *remote_addr = known.remote_addr;
     }
     /* Linux takes an IOVA at its address's place within a page only (ib_uverbs_reg_mr() in the kernel). */
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -72,15 +71,47 @@ static void api_mem_unlink(struct braid_mem *mem)
     mem->link = NULL;
 }
 
+/* Registers host memory on every rail. 0 or a negative errno; logs. */
+static int api_mem_reg_host(struct braid_mem *mem, void *addr, uint64_t iova)
+{
+    struct braid *b = mem->braid;
+    for (unsigned i = 0; i < b->rail_count; i++) {
+        int rc = verbs_mr_reg(b->rail[i]->dev, addr, mem->len, iova, VERBS_ACCESS_REMOTE, &mem->mr[i]);
+        if (!rc && b->options.relaxed)
+            rc = verbs_mr_reg(b->rail[i]->dev, addr, mem->len, iova, VERBS_ACCESS_RELAXED, &mem->relaxed[i]);
+        if (rc) {
+            log_write(&b->log, LOG_LEVEL_ERROR, "cannot register %llu bytes at %p on port %s: %s%s",
+                      (unsigned long long)mem->len, addr, b->rail[i]->name, strerror(-rc), rail_hint(rc));
+            return rc;
+        }
+    }
+    return 0;
+}
+
+static void api_mem_link(struct braid_mem *mem)
+{
+    struct braid *b = mem->braid;
+    api_mems_lock(b);
+    mem->next = b->mems;
+    mem->link = &b->mems;
+    if (mem->next)
+        mem->next->link = &mem->next;
+    b->mems = mem;
+    api_mems_unlock(b);
+}
+
 int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_mem_options *options,
                   struct braid_mem **out)
 {
-    uint64_t remote_addr;
+    struct braid_mem_options known;
     if (!b || !out)
         return -EINVAL;
-    int rc = api_mem_check(b, addr, len, options, &remote_addr);
+    int rc = api_mem_check(b, addr, len, options, &known);
     if (rc)
         return rc;
+    int gpu = api_gpu_of(b, addr, len);
+    if (gpu < 0)
+        return gpu;
     struct braid_mem *mem = calloc(1, sizeof(*mem));
     if (!mem) {
         log_write(&b->log, LOG_LEVEL_ERROR, "no memory for a region");
@@ -89,27 +120,19 @@ int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_me
     mem->braid = b;
     mem->addr = (uintptr_t)addr;
     mem->len = len;
-    mem->remote_addr = remote_addr ? remote_addr : mem->addr;
-    for (unsigned i = 0; i < b->rail_count; i++) {
-        rc = verbs_mr_reg(b->rail[i]->dev, addr, len, remote_addr, VERBS_ACCESS_REMOTE, &mem->mr[i]);
-        if (!rc && b->options.relaxed)
-            rc = verbs_mr_reg(b->rail[i]->dev, addr, len, remote_addr, VERBS_ACCESS_RELAXED, &mem->relaxed[i]);
-        if (rc) {
-            log_write(&b->log, LOG_LEVEL_ERROR, "cannot register %zu bytes at %p on port %s: %s%s", len, addr,
-                      b->rail[i]->name, strerror(-rc), rail_hint(rc));
-            api_mem_free(mem);
-            return rc;
-        }
-        mem->lkey[i] = verbs_mr_lkey(mem->mr[i]);
-        mem->rail_count++;
+    mem->memory = gpu ? RAIL_WIRE_MEMORY_GPU : RAIL_WIRE_MEMORY_HOST;
+    mem->remote_addr = known.remote_addr ? known.remote_addr : mem->addr;
+    rc = gpu ? api_gpu_reg(mem, addr, known.alias) : api_mem_reg_host(mem, addr, known.remote_addr);
+    if (rc) {
+        api_mem_free(mem);
+        return rc;
     }
-    api_mems_lock(b);
-    mem->next = b->mems;
-    mem->link = &b->mems;
-    if (mem->next)
-        mem->next->link = &mem->next;
-    b->mems = mem;
-    api_mems_unlock(b);
+    mem->rail_count = b->rail_count;
+    for (unsigned i = 0; i < b->rail_count; i++)
+        mem->lkey[i] = verbs_mr_lkey(mem->mr[i]);
+    /* Before anybody can name it. */
+    __atomic_fetch_or(&b->mem_kinds, mem->memory, __ATOMIC_RELAXED);
+    api_mem_link(mem);
     *out = mem;
     return 0;
 }
@@ -165,6 +188,7 @@ int braid_mem_key(const struct braid_mem *mem, struct braid_key *out)
         .addr = mem->remote_addr,
         .len = mem->len,
         .rails = mem->rail_count,
+        .memory = mem->memory,
     };
     for (unsigned i = 0; i < mem->rail_count; i++) {
         key.bulk_rkey[i] = verbs_mr_rkey(mem->relaxed[i] ? mem->relaxed[i] : mem->mr[i]);
@@ -214,8 +238,7 @@ int braid_key_check(struct braid *b, int pe, const struct braid_key *key)
     return rc;
 }
 
-int api_key_check(const struct api_peer *peer, const struct braid_remote *remote, uint64_t len,
-                  struct rail_wire_view *view)
+int api_key_check(struct api_peer *peer, const struct braid_remote *remote, uint64_t len, struct rail_wire_view *view)
 {
     int rc = rail_wire_view_key(remote->key->bytes, view);
     if (rc) {
@@ -237,5 +260,12 @@ int api_key_check(const struct api_peer *peer, const struct braid_remote *remote
                         (unsigned long long)view->len, (unsigned long long)view->addr);
         return -ERANGE;
     }
+    if (view->memory == RAIL_WIRE_MEMORY_GPU && !peer->gpu_line) {
+        api_log_limited(peer->channel, API_LOG_KEY,
+                        "a key of GPU memory of PE %d, which has told of no flush line in such memory when connecting",
+                        peer->pe);
+        return -EPROTO;
+    }
+    peer->memory |= (uint8_t)view->memory;
     return 0;
 }

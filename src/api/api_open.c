@@ -5,6 +5,7 @@
  */
 #include "api.h"
 
+#include "gpu.h"
 #include "portlist.h"
 
 #include <errno.h>
@@ -183,7 +184,10 @@ int braid_open(const struct braid_options *options, struct braid **out)
         random_init(&system, 0);
         b->cookie = random_next(&system);
         log_write(&b->log, LOG_LEVEL_DEBUG, "seed %llu", (unsigned long long)seed);
-        rc = api_open_rails(b);
+        b->gpu.device = API_NO_GPU;
+        rc = gpu_open(&b->log, &b->gpu.cuda);
+        if (!rc)
+            rc = api_open_rails(b);
     }
     if (rc) {
         braid_close(b);
@@ -203,6 +207,8 @@ void braid_close(struct braid *b)
         api_mem_free(b->mems);
     for (unsigned i = 0; i < BRAID_MAX_RAILS; i++)
         rail_close(b->rail[i]);
+    api_gpu_close(b);
+    gpu_close(b->gpu.cuda);
     verbs_unload(b->verbs);
     free(b);
 }

@@ -18,6 +18,7 @@ struct plan_order_in api_order_in(const struct api_peer *peer, unsigned lane)
         .dead = peer->dead,
         .message_lost = peer->message_lost,
         .unordered = peer->unordered,
+        .mixed = api_flush_mixed(peer),
         .drain = o->order == OPTIONS_ORDER_DRAIN,
         .faults = o->fault,
     };

@@ -157,6 +157,7 @@ static int api_exchange_rails(struct api_connect *c)
 {
     struct braid *b = c->b;
     char why[RAIL_WIRE_WHY] = "";
+    api_fail(c, api_gpu_line(b));
     struct rail_wire_rails mine = {.head = api_head(c), .count = b->rail_count};
     for (unsigned i = 0; i < b->rail_count; i++)
         mine.rail[i] = b->rail[i]->address;
@@ -190,8 +191,11 @@ static void api_make_channels(struct api_connect *c)
         api_fail(c, rc);
     }
     for (unsigned i = 0; i < b->channel_count; i++) {
-        for (int pe = 0; pe < b->n_pes; pe++)
-            b->channel[i]->peers[pe].cookie = c->rails[pe].head.cookie;
+        for (int pe = 0; pe < b->n_pes; pe++) {
+            struct api_peer *peer = &b->channel[i]->peers[pe];
+            peer->cookie = c->rails[pe].head.cookie;
+            peer->gpu_line = c->rails[pe].rail[0].gpu_flush_addr != 0;
+        }
     }
 }
 

@@ -86,7 +86,7 @@ void api_lane_dead(struct rail_lane *lane, int error, const char *status, uint32
 static void api_count_done(struct braid_channel *ch, unsigned rail, const struct rail_record *record)
 {
     struct api_stats *stats = &ch->stats[rail];
-    if (record->klass == RAIL_CLASS_WORD && record->kind != RAIL_KIND_FLUSH)
+    if (record->klass == RAIL_CLASS_WORD && record->kind != RAIL_KIND_FLUSH && record->kind != RAIL_KIND_AHEAD)
         api_stat_add(&stats->word_ops, 1);
     if (record->kind == RAIL_KIND_WRITE)
         api_stat_add(&stats->put_bytes, record->len);
@@ -106,13 +106,16 @@ static void api_counts_move(struct api_peer *peer, unsigned k, enum rail_kind ki
         break;
     case RAIL_KIND_FETCH_ADD:
     case RAIL_KIND_COMPARE_SWAP:
-        c->flushed[k] = max_u64(c->flushed[k], c->acked[k]);
+        /* It read the kind of memory that its word lies in. */
+        if (!api_flush_mixed(peer))
+            c->flushed[k] = max_u64(c->flushed[k], c->acked[k]);
         c->acked[k]++;
         break;
     case RAIL_KIND_FLUSH:
         c->flushed[k] = c->acked[k];
         break;
     case RAIL_KIND_READ:
+    case RAIL_KIND_AHEAD:
     case RAIL_KIND_MAIL:
         break;
     }

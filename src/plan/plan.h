@@ -380,8 +380,9 @@ struct plan_order_in {
     uint16_t dead;     /**< bit k: lane k has failed and what it had not completed is lost */
     bool message_lost; /**< an atomic that the target was to execute has failed: its count will not move again */
     bool unordered;    /**< QPs may place writes out of order */
-    bool drain;        /**< the old method: an acknowledgement counts as visible */
-    unsigned faults;   /**< enum plan_fault, or-ed */
+    bool mixed; /**< memory of both kinds may have been written, a GPU's and the host's: no op stays behind by itself */
+    bool drain; /**< the old method: an acknowledgement counts as visible */
+    unsigned faults; /**< enum plan_fault, or-ed */
 };
 
 enum plan_order {

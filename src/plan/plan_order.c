@@ -31,9 +31,9 @@ static bool plan_order_own(const struct plan_order_in *in, enum plan_word word)
 {
     switch (word) {
     case PLAN_WORD_WRITE: /* stays behind by its strict key, unless the QP places out of order */
-        return in->unordered && !(in->faults & PLAN_FAULT_OWN_FLUSH);
-    case PLAN_WORD_ATOMIC: /* stays behind by itself */
-        return false;
+        return (in->unordered || in->mixed) && !(in->faults & PLAN_FAULT_OWN_FLUSH);
+    case PLAN_WORD_ATOMIC: /* stays behind by itself, in one kind of memory */
+        return in->mixed && !(in->faults & PLAN_FAULT_OWN_FLUSH);
     case PLAN_WORD_MESSAGE: /* the target's CPU acts on it, through another QP */
     case PLAN_WORD_GATE:    /* goes on any lane, with the relaxed key */
         break;

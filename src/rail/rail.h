@@ -51,6 +51,7 @@ struct rail {
     uint32_t max_msg; /**< largest message that the port sends, bytes */
     void *flush_line; /**< what peers' flushes read; registered as long as the rail is open */
     struct verbs_mr *flush_mr;
+    struct verbs_mr *gpu_flush_mr; /**< the same in GPU memory, which is api's; NULL: none */
     struct rail_wire_rail address; /**< as peers are told */
 };
 
@@ -58,6 +59,7 @@ enum rail_kind {
     RAIL_KIND_WRITE,
     RAIL_KIND_READ,  /**< a get */
     RAIL_KIND_FLUSH, /**< a READ of 8 bytes of the peer's flush line into the lane's cell */
+    RAIL_KIND_AHEAD, /**< the same, directly before a flush that reads the line of the other kind of memory */
     RAIL_KIND_FETCH_ADD,
     RAIL_KIND_COMPARE_SWAP,
     RAIL_KIND_MAIL
@@ -148,8 +150,10 @@ struct rail_lane {
     uint64_t *cells;     /**< one for each slot: source of an immediate, landing place of a flush or an old value */
     uint64_t flush_addr; /**< of the peer's flush line */
     uint32_t flush_rkey;
-    uint32_t place; /**< in queue->lanes */
-    uint32_t depth; /**< slots of the send queue */
+    uint32_t gpu_flush_rkey;
+    uint64_t gpu_flush_addr; /**< 0: it has none */
+    uint32_t place;          /**< in queue->lanes */
+    uint32_t depth;          /**< slots of the send queue */
     uint32_t start_psn;
     int refusal; /**< on a stopped lane: why [posted, head) were not posted */
     struct rail_mail mail;
@@ -167,6 +171,13 @@ int rail_open(struct verbs *v, const struct log *log, const char *dev, uint8_t p
 
 /** Its queues must be closed. NULL is allowed. */
 void rail_close(struct rail *rail);
+
+/** Makes the rail tell peers of a flush line in GPU memory, before it tells them anything: at addr, the begin of a page, or
+ *  where fd is not negative at that offset of a dma-buf. 0 or what the verbs call said; does not log. */
+int rail_gpu_line(struct rail *rail, void *addr, int fd, uint64_t offset) ATTR_CHECK_RESULT;
+
+/** Takes it back, before peers have been told. */
+void rail_gpu_line_drop(struct rail *rail);
 
 /** What to do about an error of making something, to be put behind its message; "" where there is nothing to say. */
 const char *rail_hint(int error);
@@ -210,6 +221,7 @@ struct rail_request {
     bool immediate;   /**< a WRITE of the first len (<= 8) bytes of operand, copied */
     uint64_t operand; /**< to add; to compare with; or what an immediate writes */
     uint64_t swap;    /**< of a COMPARE_SWAP */
+    bool gpu;         /**< of a FLUSH or AHEAD: the line in GPU memory, where the peer has one */
 };
 
 /** PSNs that a request of so many bytes consumes: request packets, but response packets for a READ (IBA spec vol. 1, 9.7);

@@ -141,6 +141,8 @@ int rail_lane_connect(struct rail_lane *lane, const struct rail_wire_rail *remot
     lane->rd_atomic = path.requester_rd_atomic;
     lane->flush_addr = remote->flush_addr;
     lane->flush_rkey = remote->flush_rkey;
+    lane->gpu_flush_addr = remote->gpu_flush_addr;
+    lane->gpu_flush_rkey = remote->gpu_flush_rkey;
     lane->state = RAIL_LANE_UP;
     return 0;
 }

@@ -59,9 +59,10 @@ static void rail_build_cell(struct rail_lane *lane, const struct rail_request *r
         return;
     }
     record->len = send->len = sizeof(*cell);
-    if (r->kind == RAIL_KIND_FLUSH) {
-        record->remote_addr = send->remote_addr = lane->flush_addr;
-        record->rkey = send->rkey = lane->flush_rkey;
+    if (r->kind == RAIL_KIND_FLUSH || r->kind == RAIL_KIND_AHEAD) {
+        bool gpu = r->gpu && lane->gpu_flush_addr;
+        record->remote_addr = send->remote_addr = gpu ? lane->gpu_flush_addr : lane->flush_addr;
+        record->rkey = send->rkey = gpu ? lane->gpu_flush_rkey : lane->flush_rkey;
         return;
     }
     send->operand = r->operand;
@@ -73,11 +74,9 @@ static void rail_build_other(struct rail_lane *lane, const struct rail_request *
                              struct verbs_send *send)
 {
     static const uint8_t ops[] = {
-        [RAIL_KIND_WRITE] = VERBS_OP_WRITE,
-        [RAIL_KIND_READ] = VERBS_OP_READ,
-        [RAIL_KIND_FLUSH] = VERBS_OP_READ,
-        [RAIL_KIND_FETCH_ADD] = VERBS_OP_FETCH_ADD,
-        [RAIL_KIND_COMPARE_SWAP] = VERBS_OP_COMPARE_SWAP,
+        [RAIL_KIND_WRITE] = VERBS_OP_WRITE,         [RAIL_KIND_READ] = VERBS_OP_READ,
+        [RAIL_KIND_FLUSH] = VERBS_OP_READ,          [RAIL_KIND_AHEAD] = VERBS_OP_READ,
+        [RAIL_KIND_FETCH_ADD] = VERBS_OP_FETCH_ADD, [RAIL_KIND_COMPARE_SWAP] = VERBS_OP_COMPARE_SWAP,
         [RAIL_KIND_MAIL] = VERBS_OP_SEND,
     };
     send->op = ops[r->kind];

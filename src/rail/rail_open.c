@@ -167,6 +167,27 @@ static int rail_make_flush_line(struct rail *rail)
     return 0;
 }
 
+int rail_gpu_line(struct rail *rail, void *addr, int fd, uint64_t offset)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    int rc = fd < 0 ? verbs_mr_reg(rail->dev, addr, RAIL_FLUSH_BYTES, page, VERBS_ACCESS_READ, &rail->gpu_flush_mr)
+                    : verbs_mr_reg_dmabuf(rail->dev, fd, offset, RAIL_FLUSH_BYTES, page, VERBS_ACCESS_READ,
+                                          &rail->gpu_flush_mr);
+    if (rc)
+        return rc;
+    rail->address.gpu_flush_addr = page;
+    rail->address.gpu_flush_rkey = verbs_mr_rkey(rail->gpu_flush_mr);
+    return 0;
+}
+
+void rail_gpu_line_drop(struct rail *rail)
+{
+    verbs_mr_dereg(rail->gpu_flush_mr);
+    rail->gpu_flush_mr = NULL;
+    rail->address.gpu_flush_addr = 0;
+    rail->address.gpu_flush_rkey = 0;
+}
+
 int rail_open(struct verbs *v, const struct log *log, const char *dev, uint8_t port, const struct rail_config *config,
               struct rail **out)
 {
@@ -203,6 +224,7 @@ void rail_close(struct rail *rail)
 {
     if (!rail)
         return;
+    verbs_mr_dereg(rail->gpu_flush_mr);
     verbs_mr_dereg(rail->flush_mr);
     verbs_dev_close(rail->dev);
     free(rail->flush_line);

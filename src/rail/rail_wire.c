@@ -16,7 +16,7 @@
 #define WIRE_KEY_MAGIC  0x4b445242u /* "BRDK" */
 #define WIRE_CRC_AT     12u
 #define WIRE_BODY_AT    40u
-#define WIRE_RAIL_BYTES 48u
+#define WIRE_RAIL_BYTES 64u
 #define WIRE_KEYS_AT    48u
 #define WIRE_ERRNO_MAX  4095
 
@@ -160,6 +160,8 @@ void rail_wire_pack_rails(const struct rail_wire_rails *in, uint8_t out[RAIL_WIR
         wire_put32(at + 40, in->rail[i].flush_rkey);
         at[44] = in->rail[i].plane;
         at[45] = in->rail[i].placement;
+        wire_put64(at + 48, in->rail[i].gpu_flush_addr);
+        wire_put32(at + 56, in->rail[i].gpu_flush_rkey);
     }
     wire_seal(out, RAIL_WIRE_BYTES);
 }
@@ -176,6 +178,8 @@ static int wire_get_rail(const uint8_t *at, struct rail_wire_rail *rail, char wh
     rail->flush_rkey = wire_get32(at + 40);
     rail->plane = at[44];
     rail->placement = at[45];
+    rail->gpu_flush_addr = wire_get64(at + 48);
+    rail->gpu_flush_rkey = wire_get32(at + 56);
     if (rail->mtu < 256 || rail->mtu > 4096 || (rail->mtu & (rail->mtu - 1)))
         return wire_bad(why, "a rail's MTU", rail->mtu);
     if (rail->link != RAIL_WIRE_LINK_IB && rail->link != RAIL_WIRE_LINK_ETHERNET)
@@ -297,7 +301,8 @@ void rail_wire_pack_key(const struct rail_wire_key *in, uint8_t out[RAIL_WIRE_KE
     memset(out, 0, RAIL_WIRE_KEY_BYTES);
     wire_put32(out, WIRE_KEY_MAGIC);
     wire_put16(out + 4, RAIL_WIRE_VERSION);
-    wire_put16(out + 6, (uint16_t)in->rails);
+    out[6] = (uint8_t)in->rails;
+    out[7] = (uint8_t)in->memory;
     wire_put32(out + 8, RAIL_WIRE_KEY_BYTES);
     wire_put64(out + 16, in->cookie);
     wire_put32(out + 24, in->owner);
@@ -322,10 +327,13 @@ int rail_wire_unpack_key(const void *bytes, size_t len, struct rail_wire_key *ou
         .owner = wire_get32(in + 24),
         .addr = wire_get64(in + 32),
         .len = wire_get64(in + 40),
-        .rails = wire_get16(in + 6),
+        .rails = in[6],
+        .memory = in[7],
     };
     if (key.rails < 1 || key.rails > RAIL_WIRE_RAILS)
         return wire_bad(why, "the number of rails", key.rails);
+    if (key.memory != RAIL_WIRE_MEMORY_HOST && key.memory != RAIL_WIRE_MEMORY_GPU)
+        return wire_bad(why, "the kind of memory", key.memory);
     if (key.len == 0 || !checked_add_u64(key.addr, key.len, &end))
         return wire_bad(why, "the number of bytes", key.len);
     for (unsigned i = 0; i < key.rails; i++) {
@@ -343,14 +351,15 @@ void rail_wire_view_body(const uint8_t bytes[RAIL_WIRE_KEY_BYTES], struct rail_w
         .addr = wire_get64(bytes + 32),
         .len = wire_get64(bytes + 40),
         .owner = wire_get32(bytes + 24),
-        .rails = wire_get16(bytes + 6),
+        .rails = bytes[6],
+        .memory = bytes[7],
     };
 }
 
 int rail_wire_view_key(const uint8_t bytes[RAIL_WIRE_KEY_BYTES], struct rail_wire_view *out)
 {
     if (wire_get32(bytes) != WIRE_KEY_MAGIC || wire_get16(bytes + 4) != RAIL_WIRE_VERSION ||
-        wire_get16(bytes + 6) > RAIL_WIRE_RAILS)
+        bytes[6] > RAIL_WIRE_RAILS || bytes[7] < RAIL_WIRE_MEMORY_HOST || bytes[7] > RAIL_WIRE_MEMORY_GPU)
         return -EPROTO;
     rail_wire_view_body(bytes, out);
     return 0;

@@ -4,17 +4,17 @@
  * blobs and remote keys. Little-endian, versioned, with a checksum over the whole; read with bounds checks, and no
  * count in them is trusted.
  *
- *   blob, RAIL_WIRE_BYTES      since version 2
+ *   blob, RAIL_WIRE_BYTES      since version 3
  *     0 u32 magic  4 u16 version  6 u16 kind  8 u32 length (the whole)  12 u32 CRC-32 (this field as zero)
  *     16 i32 error: 0, or why the sender cannot take part; the rest is then not read  20 u32 pe  24 u64 cookie
  *     32 u8 channels  33 u8 count  34 u8 home (kind 2)  35 zero
- *     40 kind 1, rails:   count x 48:  gid[16] u16 lid u8 link u8 rd_atomic u32 mtu u64 rate u64 flush address u32 flush
- *                         rkey u8 plane u8 placement u16 zero
+ *     40 kind 1, rails:   count x 64:  gid[16] u16 lid u8 link u8 rd_atomic u32 mtu u64 rate u64 flush address u32 flush
+ *                         rkey u8 plane u8 placement u16 zero u64 GPU flush address (0: none) u32 its rkey u32 zero
  *        kind 2, lanes:   channels x 16 x (u32 qpn u32 start PSN), count used of each 16
  *        kind 3, status:  channels x u16, bit k: lane k is up
  *        kind 4, verdict: channels x u16, bit k: the probe of lane k came back
- *   key, RAIL_WIRE_KEY_BYTES   since version 1
- *     0 u32 magic  4 u16 version  6 u16 rails  8 u32 length  12 u32 CRC-32  16 u64 cookie of the owner's context
+ *   key, RAIL_WIRE_KEY_BYTES   since version 3
+ *     0 u32 magic  4 u16 version  6 u8 rails  7 u8 memory  8 u32 length  12 u32 CRC-32  16 u64 cookie of the owner's context
  *     24 u32 owner's pe, all ones while unknown  28 zero  32 u64 address  40 u64 bytes
  *     48 rails x (u32 rkey for bulk  u32 rkey for word ops)
  */
@@ -25,7 +25,7 @@
 
 #include <string.h>
 
-#define RAIL_WIRE_VERSION   2
+#define RAIL_WIRE_VERSION   3
 #define RAIL_WIRE_BYTES     1072
 #define RAIL_WIRE_KEY_BYTES 512
 #define RAIL_WIRE_RAILS     16
@@ -33,6 +33,11 @@
 #define RAIL_WIRE_CHANNELS  8
 #define RAIL_WIRE_NO_PE     UINT32_MAX
 #define RAIL_WIRE_WHY       160 /**< bytes of a reason */
+
+/** Kinds of memory, as bits. Writes to one and a READ of the other take different ways through PCIe: neither says anything of
+ *  the other. */
+#define RAIL_WIRE_MEMORY_HOST 1u
+#define RAIL_WIRE_MEMORY_GPU  2u
 
 /** Link layers, as numbers that will not change: the same as enum verbs_link (rail_open.c checks it). */
 #define RAIL_WIRE_LINK_IB       1
@@ -56,6 +61,8 @@ struct rail_wire_rail {
     uint64_t rate_bits;
     uint64_t flush_addr; /**< of its flush line: memory that peers may read, registered as long as the rail is open */
     uint32_t flush_rkey;
+    uint64_t gpu_flush_addr; /**< the same of its GPU's memory; 0: it has none registered, nor will have */
+    uint32_t gpu_flush_rkey;
     uint8_t plane;     /**< or RAIL_WIRE_NO_PLANE */
     uint8_t placement; /**< RAIL_WIRE_PLACEMENT_...: what its device says */
 };
@@ -116,6 +123,7 @@ struct rail_wire_key {
     uint64_t addr;
     uint64_t len;
     unsigned rails;
+    unsigned memory; /**< RAIL_WIRE_MEMORY_...: one of them */
     uint32_t bulk_rkey[RAIL_WIRE_RAILS];
     uint32_t word_rkey[RAIL_WIRE_RAILS];
 };
@@ -133,6 +141,7 @@ struct rail_wire_view {
     uint64_t len;
     uint32_t owner;
     uint32_t rails;
+    uint32_t memory;
 };
 
 /** Reads a key's head without its checksum, for the data path. 0, or -EPROTO for a foreign magic or version. */
@@ -141,7 +150,7 @@ int rail_wire_view_key(const uint8_t bytes[RAIL_WIRE_KEY_BYTES], struct rail_wir
 /** The same of bytes that are known to be a key of this version. */
 void rail_wire_view_body(const uint8_t bytes[RAIL_WIRE_KEY_BYTES], struct rail_wire_view *out);
 
-/** What all keys of one context begin with, as a number to compare: magic, version and rails. */
+/** What all keys of one context to one kind of memory begin with, as a number to compare: magic, version, rails and kind of memory. */
 static inline uint64_t rail_wire_key_head(const uint8_t bytes[RAIL_WIRE_KEY_BYTES])
 {
     uint64_t head;

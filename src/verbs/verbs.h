@@ -119,6 +119,11 @@ enum verbs_access {
 int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, enum verbs_access access,
                  struct verbs_mr **out) ATTR_CHECK_RESULT;
 
+/** As verbs_mr_reg(), of len bytes from offset on of a dma-buf, which the caller may close afterwards. iova is not 0, and
+ *  lies within a page where offset does. -EOPNOTSUPP where library, kernel or device have no dma-buf. */
+int verbs_mr_reg_dmabuf(struct verbs_dev *dev, int fd, uint64_t offset, size_t len, uint64_t iova,
+                        enum verbs_access access, struct verbs_mr **out) ATTR_CHECK_RESULT;
+
 /** NULL is allowed. */
 void verbs_mr_dereg(struct verbs_mr *mr);
 

@@ -42,6 +42,7 @@ static const struct verbs_symbol verbs_symbols[] = {
     VERBS_SYMBOL(dealloc_pd, "IBVERBS_1.1"),
     VERBS_SYMBOL(reg_mr, "IBVERBS_1.1"),
     VERBS_SYMBOL(reg_mr_iova2, "IBVERBS_1.8"),
+    {"ibv_reg_dmabuf_mr", "IBVERBS_1.12", offsetof(struct verbs, reg_dmabuf_mr), true},
     VERBS_SYMBOL(dereg_mr, "IBVERBS_1.1"),
     VERBS_SYMBOL(create_cq, "IBVERBS_1.1"),
     VERBS_SYMBOL(destroy_cq, "IBVERBS_1.1"),

@@ -9,16 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is to be registered: memory of this process at an address, or part of a dma-buf. */
+struct verbs_memory {
+    void *addr; /* NULL: a dma-buf */
+    int fd;
+    uint64_t offset;
+    size_t len;
+    uint64_t iova; /* 0: addr */
+};
+
 /* The registration itself: *out, or a negative errno. */
-static int verbs_mr_try(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, unsigned rights,
-                        struct ibv_mr **out)
+static int verbs_mr_try(struct verbs_dev *dev, const struct verbs_memory *m, unsigned rights, struct ibv_mr **out)
 {
     errno = 0;
+    if (!m->addr)
+        *out = dev->v->reg_dmabuf_mr(dev->pd, m->offset, m->len, m->iova, m->fd, (int)rights);
     /* With an IOVA or optional rights ibv_reg_mr() is a macro around this call (infiniband/verbs.h). */
-    if (iova || rights & IBV_ACCESS_OPTIONAL_RANGE)
-        *out = dev->v->reg_mr_iova2(dev->pd, addr, len, iova ? iova : (uintptr_t)addr, rights);
+    else if (m->iova || rights & IBV_ACCESS_OPTIONAL_RANGE)
+        *out = dev->v->reg_mr_iova2(dev->pd, m->addr, m->len, m->iova ? m->iova : (uintptr_t)m->addr, rights);
     else
-        *out = dev->v->reg_mr(dev->pd, addr, len, (int)rights);
+        *out = dev->v->reg_mr(dev->pd, m->addr, m->len, (int)rights);
     return *out ? 0 : verbs_errno();
 }
 
@@ -34,8 +44,8 @@ static unsigned verbs_rights(enum verbs_access access)
     }
 }
 
-int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, enum verbs_access access,
-                 struct verbs_mr **out)
+static int verbs_mr_make(struct verbs_dev *dev, const struct verbs_memory *memory, enum verbs_access access,
+                         struct verbs_mr **out)
 {
     struct ibv_mr *ibv = NULL;
     unsigned rights = verbs_rights(access);
@@ -45,11 +55,11 @@ int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, e
     int rc = -EOPNOTSUPP;
     bool relaxed = access == VERBS_ACCESS_RELAXED && !dev->strict;
     if (relaxed)
-        rc = verbs_mr_try(dev, addr, len, iova, rights | IBV_ACCESS_RELAXED_ORDERING, &ibv);
+        rc = verbs_mr_try(dev, memory, rights | IBV_ACCESS_RELAXED_ORDERING, &ibv);
     /* Optional rights are for the taking, but libraries and kernels older than them refuse what they do not know. */
     if (!relaxed || rc == -EINVAL || rc == -EOPNOTSUPP) {
         int refused = rc;
-        rc = verbs_mr_try(dev, addr, len, iova, rights, &ibv);
+        rc = verbs_mr_try(dev, memory, rights, &ibv);
         if (!rc && relaxed) {
             dev->strict = true;
             relaxed = false;
@@ -65,6 +75,20 @@ int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, e
     *mr = (struct verbs_mr){.dev = dev, .relaxed = relaxed, .ibv = ibv};
     *out = mr;
     return 0;
+}
+
+int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, enum verbs_access access,
+                 struct verbs_mr **out)
+{
+    struct verbs_memory memory = {.addr = addr, .fd = -1, .len = len, .iova = iova};
+    return verbs_mr_make(dev, &memory, access, out);
+}
+
+int verbs_mr_reg_dmabuf(struct verbs_dev *dev, int fd, uint64_t offset, size_t len, uint64_t iova,
+                        enum verbs_access access, struct verbs_mr **out)
+{
+    struct verbs_memory memory = {.fd = fd, .offset = offset, .len = len, .iova = iova};
+    return dev->v->reg_dmabuf_mr ? verbs_mr_make(dev, &memory, access, out) : -EOPNOTSUPP;
 }
 
 bool verbs_mr_relaxed(const struct verbs_mr *mr)

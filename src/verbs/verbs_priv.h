@@ -29,6 +29,8 @@ struct verbs {
     int (*dealloc_pd)(struct ibv_pd *pd);
     struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *addr, size_t len, int access);
     struct ibv_mr *(*reg_mr_iova2)(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access);
+    struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t len, uint64_t iova, int fd,
+                                    int access); /* may be NULL: the library is older */
     int (*dereg_mr)(struct ibv_mr *mr);
     struct ibv_cq *(*create_cq)(struct ibv_context *context, int entries, void *cq_context,
                                 struct ibv_comp_channel *channel, int vector);

@@ -3,6 +3,7 @@
 #include "fake_verbs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,8 @@ struct verbs_mr {
     bool relaxed;
     uint8_t *addr;
     uint64_t len, iova;
+    int fd;
+    uint64_t offset;
 };
 
 struct verbs_cq {
@@ -70,6 +73,7 @@ static struct {
     enum verbs_placement placement;
     const struct verbs_gid *gids; /* NULL: one of each port's own */
     uint32_t gid_count;
+    int dmabuf_error;
 } fake;
 
 void fake_reset(void)
@@ -140,6 +144,19 @@ void fake_gids(const struct verbs_gid *gids, uint32_t count)
 {
     fake.gids = gids;
     fake.gid_count = count;
+}
+
+void fake_refuse_dmabuf(int error)
+{
+    fake.dmabuf_error = error;
+}
+
+struct fake_region fake_region(uint32_t key)
+{
+    const struct verbs_mr *mr = (key & ~FAKE_RKEY) < FAKE_MRS ? fake.mr[key & ~FAKE_RKEY] : NULL;
+    if (!mr)
+        return (struct fake_region){.fd = -1};
+    return (struct fake_region){mr->addr, mr->fd, mr->offset, mr->len, mr->iova};
 }
 
 void fake_refuse_relaxed(void)
@@ -287,10 +304,25 @@ int verbs_mr_reg(struct verbs_dev *dev, void *addr, size_t len, uint64_t iova, e
     (*out)->addr = addr;
     (*out)->len = len;
     (*out)->iova = iova ? iova : (uintptr_t)addr;
+    (*out)->fd = -1;
     if ((*out)->key < FAKE_MRS)
         fake.mr[(*out)->key] = *out;
     (*out)->relaxed = access == VERBS_ACCESS_RELAXED && !fake.strict;
     fake.remote_mrs += access == VERBS_ACCESS_REMOTE || access == VERBS_ACCESS_RELAXED;
+    return 0;
+}
+
+int verbs_mr_reg_dmabuf(struct verbs_dev *dev, int fd, uint64_t offset, size_t len, uint64_t iova,
+                        enum verbs_access access, struct verbs_mr **out)
+{
+    if (fake.dmabuf_error)
+        return fake.dmabuf_error;
+    int rc = fcntl(fd, F_GETFD) < 0 || offset % 4096 != iova % 4096 ? -EINVAL
+                                                                    : verbs_mr_reg(dev, NULL, len, iova, access, out);
+    if (rc)
+        return rc;
+    (*out)->fd = fd;
+    (*out)->offset = offset;
     return 0;
 }
 

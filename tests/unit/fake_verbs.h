@@ -84,6 +84,19 @@ void fake_gids(const struct verbs_gid *gids, uint32_t count);
 /** Makes devices refuse relaxed ordering until fake_reset(). */
 void fake_refuse_relaxed(void);
 
+/** Registrations of dma-bufs fail with this error; 0: they do not. */
+void fake_refuse_dmabuf(int error);
+
+/** What an MR was registered of: the local address, or the dma-buf's descriptor and offset; by key. */
+struct fake_region {
+    void *addr; /**< NULL: a dma-buf */
+    int fd;
+    uint64_t offset, len, iova;
+};
+
+/** The MR that has this local or remote key; zeroed where there is none. */
+struct fake_region fake_region(uint32_t key);
+
 /** Puts a completion of any id into the QP's CQ. */
 void fake_stray(struct verbs_qp *qp, uint64_t id, int error);
 

@@ -20,6 +20,8 @@ static struct rail_wire_rails sample_rails(void)
         rails.rail[i].rate_bits = UINT64_C(200000000000);
         rails.rail[i].flush_addr = 0x7f00deadbee0 + i;
         rails.rail[i].flush_rkey = 0xcafe0000 + i;
+        rails.rail[i].gpu_flush_addr = i ? 0x1000 : 0;
+        rails.rail[i].gpu_flush_rkey = i ? 77 : 0;
         rails.rail[i].plane = i ? RAIL_WIRE_NO_PLANE : 5;
         rails.rail[i].placement = i ? RAIL_WIRE_PLACEMENT_UNORDERED : RAIL_WIRE_PLACEMENT_ORDERED;
     }
@@ -40,7 +42,8 @@ static struct rail_wire_lanes sample_lanes(void)
 
 static struct rail_wire_key sample_key(void)
 {
-    struct rail_wire_key key = {.cookie = 5, .owner = 4, .addr = 0x7f0000001000, .len = 1 << 30, .rails = 16};
+    struct rail_wire_key key = {
+        .cookie = 5, .owner = 4, .addr = 0x7f0000001000, .len = 1 << 30, .rails = 16, .memory = RAIL_WIRE_MEMORY_GPU};
     for (unsigned i = 0; i < key.rails; i++) {
         key.bulk_rkey[i] = 0x1000 + i;
         key.word_rkey[i] = 0x2000 + i;
@@ -69,6 +72,7 @@ static void expect_same_rail(const struct rail_wire_rail *a, const struct rail_w
     assert_memory_equal(a->gid, b->gid, sizeof(a->gid));
     assert_true(a->lid == b->lid && a->link == b->link && a->rd_atomic == b->rd_atomic && a->mtu == b->mtu);
     assert_true(a->rate_bits == b->rate_bits && a->flush_addr == b->flush_addr && a->flush_rkey == b->flush_rkey);
+    assert_true(a->gpu_flush_addr == b->gpu_flush_addr && a->gpu_flush_rkey == b->gpu_flush_rkey);
     assert_true(a->plane == b->plane && a->placement == b->placement);
 }
 
@@ -180,7 +184,7 @@ static void another_version_is_named(void **state)
     reseal(bytes, sizeof(bytes));
     assert_int_equal(rail_wire_unpack_rails(bytes, sizeof(bytes), &out, why), -EPROTO);
     assert_non_null(strstr(why, "version 99"));
-    assert_non_null(strstr(why, "version 2"));
+    assert_non_null(strstr(why, "version 3"));
 }
 
 /* A byte of a rails blob set to a value, with a good checksum: must be refused. */
@@ -213,12 +217,12 @@ static void counts_behind_a_good_checksum_are_not_trusted(void **state)
     refuse_rails_with(40 + 18, 3);
     refuse_rails_with(40 + 19, 17); /* READs in flight */
     refuse_rails_with(40 + 19, 0);
-    refuse_rails_with(88 + 19, 0);
+    refuse_rails_with(104 + 19, 0);
     refuse_rails_with(40 + 20, 1); /* MTU 4097 */
     refuse_rails_with(40 + 21, 0); /* MTU 0 */
     refuse_rails_with(8, 0);       /* length */
     refuse_rails_with(40 + 45, 3); /* placement */
-    refuse_rails_with(88 + 45, 255);
+    refuse_rails_with(104 + 45, 255);
 
     uint8_t bytes[RAIL_WIRE_BYTES];
     char why[RAIL_WIRE_WHY] = "";
@@ -260,6 +264,15 @@ static void a_key_with_nonsense_is_refused(void **state)
     assert_int_equal(rail_wire_unpack_key(bytes, sizeof(bytes), &out, why), -EPROTO);
     struct rail_wire_view view;
     assert_int_equal(rail_wire_view_key(bytes, &view), -EPROTO);
+    for (unsigned memory = 0; memory < 256; memory++) {
+        key = sample_key();
+        rail_wire_pack_key(&key, bytes);
+        bytes[7] = (uint8_t)memory;
+        reseal(bytes, sizeof(bytes));
+        bool good = memory == RAIL_WIRE_MEMORY_HOST || memory == RAIL_WIRE_MEMORY_GPU;
+        assert_int_equal(rail_wire_unpack_key(bytes, sizeof(bytes), &out, why), good ? 0 : -EPROTO);
+        assert_int_equal(rail_wire_view_key(bytes, &view), good ? 0 : -EPROTO);
+    }
 }
 
 static void the_view_of_a_key_is_the_key(void **state)
