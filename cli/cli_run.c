@@ -33,7 +33,8 @@ static void cli_run_help(FILE *to)
 /** The plugin file for a host library. 0 or -1 after a message. */
 static int cli_run_plugin(const struct cli_host *host, char *out, size_t len)
 {
-    static const char *const places[] = {"../plugin/nvshmem", "../" CLI_LIBDIR "/braid", "../lib/braid"};
+    static const char *const places[] = {"../plugin/nvshmem", "../" CLI_LIBDIR "/braid/nvshmem",
+                                         "../lib/braid/nvshmem"};
     char own[PATH_MAX], path[2 * PATH_MAX];
     const char *given = getenv("BRAID_PLUGINS");
     ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
@@ -54,7 +55,7 @@ static int cli_run_plugin(const struct cli_host *host, char *out, size_t len)
     fprintf(stderr,
             "braid run: seen no nvshmem_transport_ibrc.so.%d in %s, expected it there;\n"
             "  build or install braid with its NVSHMEM plugin, or set BRAID_PLUGINS to its folder\n",
-            host->plugin, given ? given : "../plugin/nvshmem or ../" CLI_LIBDIR "/braid beside this program");
+            host->plugin, given ? given : "../plugin/nvshmem or ../" CLI_LIBDIR "/braid/nvshmem beside this program");
     return -1;
 }
 

@@ -172,7 +172,7 @@ def plugin(of):
     places = [own, os.path.join(own, "..", "..", "build", "plugin", "nvshmem")]
     for prefix in dict.fromkeys((sys.prefix, sys.base_prefix, "/usr/local", "/usr")):
         for lib in dict.fromkeys((os.path.join("lib", sysconfig.get_config_var("MULTIARCH") or ""), "lib64", "lib")):
-            places.append(os.path.join(prefix, lib, "braid"))
+            places.append(os.path.join(prefix, lib, "braid", "nvshmem"))
     if os.environ.get("BRAID_PLUGINS"):
         places = [os.environ["BRAID_PLUGINS"]]
     for place in places:

@@ -60,17 +60,21 @@ left() { echo $((budget - SECONDS)); }
 
 # Folders with NVSHMEM in them, the likely ones first.
 nvshmem_folders() {
-    {
-        [ -z "$nvshmem" ] || echo "$nvshmem"
-        for d in "${NVSHMEM_HOME:-}" "${NVSHMEM_DIR:-}" "${NVSHMEM_PREFIX:-}"; do [ -z "$d" ] || echo "$d"; done
-        python3 -c 'import sys
-for p in sys.path: print(p + "/nvidia/nvshmem")' 2>/dev/null
-        echo /usr/local/nvshmem
-        find / -xdev \( -path /proc -o -path /sys \) -prune -o -name 'libnvshmem_host.so*' -print 2>/dev/null |
-            sed 's,/lib[^/]*/[^/]*$,,; s,/lib/x86_64-linux-gnu/.*,,'
-    } | while read -r d; do
+    likely | while read -r d; do
         d=$(readlink -f "$d" 2>/dev/null) && [ -n "$(host_of "$d")" ] && echo "$d"
     done | awk '!seen[$0]++'
+}
+
+# Folders that may be one; --where looks through all of the file system.
+likely() {
+    [ -z "$nvshmem" ] || echo "$nvshmem"
+    for d in "${NVSHMEM_HOME:-}" "${NVSHMEM_DIR:-}" "${NVSHMEM_PREFIX:-}"; do [ -z "$d" ] || echo "$d"; done
+    python3 -c 'import sys
+for p in sys.path: print(p + "/nvidia/nvshmem")' 2>/dev/null
+    echo /usr/local/nvshmem
+    [ "$mode" = where ] || return 0
+    find / -xdev \( -path /proc -o -path /sys \) -prune -o -name 'libnvshmem_host.so*' -print 2>/dev/null |
+        sed 's,/lib[^/]*/[^/]*$,,; s,/lib/x86_64-linux-gnu/.*,,'
 }
 
 # The host library below a folder.
@@ -214,9 +218,11 @@ port_list() {
     echo "$list"
 }
 
+STALL=45
+
 # launch ENGINE PORTS ROWS SECONDS LOG: both processes; their output in LOG.0 and LOG.1.
 launch() {
-    local engine=$1 ports=$2 want=$3 limit=$4 log=$5 pe pids='' with=() rc=0
+    local engine=$1 ports=$2 want=$3 limit=$4 log=$5 pe pids=() with=() rc=0
     launches=$((launches + 1))
     local name=gpu$$-$launches
     [ "$engine" = stock ] || with=("$braid" run --ports "$(port_list "$ports")" --)
@@ -229,15 +235,39 @@ launch() {
             timeout --kill-after=5 "$limit" "$braid" emu --fabric "nodes=2,ports=$ports,rate=$rate,latency=5us" \
             --name "$name" --host "h$pe" -- "${with[@]}" "$program" --pe "$pe" --device "$((gpus > 1 ? pe : 0))" \
             --meet "$log.meet" --rows "$want" --rate "$(bytes_of_rate)" --ports "$ports" >"$log.$pe" 2>&1 </dev/null &
-        pids="$pids $!"
+        pids+=("$!")
     done
-    # Where one ends badly the other would only wait for it.
-    for pe in 1 2; do
-        # shellcheck disable=SC2086
-        wait -n $pids || { rc=$? && sleep 1 && for p in $pids; do kill "$p" 2>/dev/null; done; }
-    done
+    watch "$log" "${pids[@]}" || rc=$?
     rm -f "$log.meet"
     return $rc
+}
+
+# watch LOG PID PID: waits for both. One that ends badly takes the other with it, and so do STALL seconds without a line of
+# output from either: a row's own waits are shorter. The first bad status, 124 for a stall.
+watch() {
+    local log=$1 a=$2 b=$3 size='' now quiet=0 bad=0 rc p
+    while kill -0 "$a" 2>/dev/null || kill -0 "$b" 2>/dev/null; do
+        sleep 0.5
+        now=$(cat "$log.0" "$log.1" 2>/dev/null | wc -c)
+        quiet=$((quiet + 1))
+        [ "$now" = "$size" ] || quiet=0
+        size=$now
+        for p in $a $b; do
+            kill -0 "$p" 2>/dev/null && continue
+            rc=0
+            wait "$p" || rc=$?
+            [ "$rc" = 0 ] || [ "$bad" != 0 ] || { bad=$rc && quiet=0; }
+        done
+        [ "$quiet" -lt $((2 * STALL)) ] || [ "$bad" != 0 ] || { bad=124 && quiet=0; }
+        # Its last words first.
+        [ "$bad" = 0 ] || [ "$quiet" -lt 4 ] || kill "$a" "$b" 2>/dev/null
+    done
+    for p in $a $b; do
+        rc=0
+        wait "$p" 2>/dev/null || rc=$?
+        [ "$rc" = 0 ] || [ "$bad" != 0 ] || bad=$rc
+    done
+    return $bad
 }
 
 # cell ENGINE PORTS ROW: what is known of it; set_cell adds it.
@@ -338,7 +368,7 @@ verdict() {
     if [[ $two == ok\ * && $one == ok\ * ]]; then
         awk -v a="${two#ok }" -v b="${one#ok }" 'BEGIN {
             printf "%s two ports, ours against stock: %.1f / %.1f MB/s = %.2f (emulated cap)\n",
-                a >= 1.8 * b ? "#" : "below 1.8:", a, b, a / b }'
+                (a >= 1.8 * b) ? "#" : "below 1.8:", a, b, a / b }'
     fi
 }
 

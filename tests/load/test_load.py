@@ -3,7 +3,7 @@
 """test_load.py - `braid run` and the module braid_nvshmem bring the one right plugin file into a process, against stand-ins for
 the NVSHMEM host library that have DT_RPATH=$ORIGIN and a plugin of NVIDIA's name beside them.
 
-  test_load.py BRAID BUILD        prints TAP; BUILD: this folder's build folder
+  test_load.py BRAID BUILD LIBDIR        prints TAP; BUILD: this folder's build folder, LIBDIR: below the prefix
 """
 import os
 import shutil
@@ -15,7 +15,7 @@ TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, TESTS)
 from tap import Tap
 
-BRAID, BUILD = sys.argv[1], sys.argv[2]
+BRAID, BUILD, LIBDIR = sys.argv[1:4]
 MODULE = os.path.join(TESTS, "..", "python")
 TAP = Tap()
 check = TAP.holds
@@ -49,7 +49,8 @@ def run(top, *args, **variables):
     """A command, its environment without anything that names NVSHMEM: (status, stdout, stderr)."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NVSHMEM", "BRAID", "LD_"))}
     env.update(BRAID_PLUGINS=f"{top}/ours", PYTHONPATH=MODULE, PYTHONDONTWRITEBYTECODE="1")
-    env.update({k: v for k, v in variables.items() if v is not None})
+    env.update(variables)
+    env = {k: v for k, v in env.items() if v is not None}
     done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, env=env, timeout=60)
     return done.returncode, done.stdout, done.stderr
 
@@ -106,6 +107,30 @@ def test_run(top):
           seen[0] == 0 and "nvshmem_transport_ibrc.so.4" in seen[1], said(seen))
 
 
+def test_run_real(top):
+    """Our real files, where the build has put them."""
+    plugins = os.path.realpath(os.path.join(os.path.dirname(BRAID), "..", "plugin", "nvshmem"))
+    for release, n in RELEASES.items():
+        use(top, release)
+        seen = run(top, BRAID, "run", "--", f"{top}/app/app", BRAID_PLUGINS=None)
+        check(f"run: {release} takes the .so.{n} that was built",
+              seen == (0, f"plugin {plugins}/nvshmem_transport_ibrc.so.{n}\n", ""), said(seen))
+    # The same where they are installed: the program finds them from its own place, wherever the prefix is.
+    installed = f"{top}/prefix/{LIBDIR}/braid/nvshmem"
+    os.makedirs(f"{top}/prefix/bin")
+    os.makedirs(installed)
+    shutil.copy(BRAID, f"{top}/prefix/bin/braid")
+    os.symlink(os.path.realpath(os.path.join(os.path.dirname(BRAID), "..", "src")), f"{top}/prefix/src")
+    shutil.copy(f"{plugins}/nvshmem_transport_ibrc.so.6", installed)
+    use(top, "3.7")
+    seen = run(top, f"{top}/prefix/bin/braid", "run", "--", f"{top}/app/app", BRAID_PLUGINS=None)
+    check("run: finds installed plugins", seen == (0, f"plugin {installed}/nvshmem_transport_ibrc.so.6\n", ""), said(seen))
+    use(top, "3.4")
+    seen = run(top, f"{top}/prefix/bin/braid", "run", "--", f"{top}/app/app", BRAID_PLUGINS=None)
+    check("run: a plugin that is not installed is said to be missing", seen[0] == 1 and seen[1] == ""
+          and "seen no nvshmem_transport_ibrc.so.3" in seen[2], said(seen))
+
+
 def test_run_places(top):
     """Where else a host library is found."""
     packages = f"{top}/packages"
@@ -135,7 +160,8 @@ def test_run_variables(top):
                host(top, "3.4"), "--", "sh", "-c", show, LD_PRELOAD=other)
     check("run sets BRAID_ORDER, BRAID_PORTS and BRAID_RAILS", seen[0] == 0 and "BRAID_ORDER=strict\n" in seen[1]
           and "BRAID_PORTS=mlx5_0:1,mlx5_1:1\n" in seen[1] and "BRAID_RAILS=2\n" in seen[1], said(seen))
-    check("run keeps what LD_PRELOAD had", f"LD_PRELOAD={top}/ours/nvshmem_transport_ibrc.so.3:{other}\n" in seen[1], said(seen))
+    check("run keeps what LD_PRELOAD had", f"LD_PRELOAD={top}/ours/nvshmem_transport_ibrc.so.3:{other}\n" in seen[1],
+          said(seen))
     seen = run(top, BRAID, "run", "--host-lib", host(top, "3.4"), "--", "sh", "-c", "exit 7")
     check("run: the command's exit status", seen[0] == 7, said(seen))
 
@@ -231,7 +257,8 @@ def test_module_refuses(top):
             ("no plugin of ours", ["seen no nvshmem_transport_ibrc.so.3", "BRAID_PLUGINS"],
              {"NVSHMEM_HOME": f"{top}/host-3.4", "BRAID_PLUGINS": f"{top}/nosuch"})):
         seen = python(top, "import braid_nvshmem", **variables)
-        check(f"import: {what}: NotLoaded", seen[0] == 1 and "NotLoaded" in seen[2] and all(w in seen[2] for w in words), said(seen))
+        check(f"import: {what}: NotLoaded", seen[0] == 1 and "NotLoaded" in seen[2] and all(w in seen[2] for w in words),
+              said(seen))
         seen = run(top, sys.executable, "-m", "braid_nvshmem", **variables)
         check(f"python -m: {what}: status 1", seen[0] == 1 and all(w in seen[2] for w in words), said(seen))
 
@@ -240,7 +267,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         top = os.path.realpath(name)
         lay_out(top)
-        for test in (test_without, test_run, test_run_places, test_run_variables, test_run_refuses, test_module,
+        for test in (test_without, test_run, test_run_real, test_run_places, test_run_variables, test_run_refuses, test_module,
                      test_module_places, test_module_refuses):
             test(top)
     TAP.done()
