@@ -14,6 +14,8 @@
 
 #include "emu_sim.h"
 
+struct nvs_version;
+
 enum { BENCH_PORTS = 1024, BENCH_WHY = 2048, BENCH_FABRIC = 2048, BENCH_SETTINGS = 32 };
 
 enum bench_pattern {
@@ -40,9 +42,26 @@ enum bench_op {
     BENCH_OP_COUNT
 };
 
+enum bench_engine_kind { BENCH_ENGINE_BRAID, BENCH_ENGINE_PLUGIN, BENCH_ENGINE_NIC_RR };
+
+/** What moves the bytes. */
+struct bench_engine {
+    enum bench_engine_kind kind;
+    char path[1024];                   /**< plugin: its file */
+    const struct nvs_version *version; /**< plugin: as which host it is driven */
+    bool foreign;                      /**< plugin: not braid's */
+};
+
+/**
+ * "braid"; "plugin:FILE", with "@3a" and so on behind it where the file's number says too little; "model:nic-rr". 0, or
+ * -EINVAL with a reason that says what was expected.
+ */
+int bench_engine(const char *text, struct bench_engine *out, char *why, size_t why_len);
+
 /** What to run. Strings are borrowed for the call; what is zero has a default. */
 struct bench_spec {
     enum bench_pattern pattern;
+    const char *engine; /**< see bench_engine(); NULL: "braid" */
     const char *fabric; /**< FABRIC SPEC; NULL: its defaults */
     uint64_t seed;
     int ports;         /**< rails a PE opens; 0: all that belong to it */
@@ -57,6 +76,7 @@ struct bench_spec {
     bool all;              /**< every PE sends; the slowest one's figures count */
     unsigned signal_every; /**< a signal after so many puts; 0: none (put), 1 (signal) */
     enum bench_signal_how signal_how;
+    bool one_call;    /**< a put and its signal are one call */
     bool watch_last;  /**< the receiver also watches each put's last 8 bytes (needs tail) */
     bool rewrite;     /**< every put follows another put of other bytes to the same place */
     bool one_word;    /**< signals of all senders to a PE add to one word; no bytes are announced by it */

@@ -40,33 +40,17 @@ static int bench_braid_wait(void *arg, uint64_t deadline_ns)
     return rc;
 }
 
-static int bench_braid_alltoall(void *arg, const void *send, void *recv, size_t bytes_each)
+int bench_braid_alltoall(void *arg, const void *send, void *recv, size_t bytes_each)
 {
     const struct emu_sim_api *emu = arg;
 
     return emu->alltoall(send, recv, bytes_each);
 }
 
-enum { BENCH_BRAID_SETTINGS = 64, BENCH_BRAID_SETTING = 1024 };
-
-/** Settings of a run as "name=value" strings, for braid_open(). */
-struct bench_braid_settings {
-    char text[BENCH_BRAID_SETTINGS][BENCH_BRAID_SETTING];
-    const char *list[BENCH_BRAID_SETTINGS + 1];
-};
-
-/** What this run wants of an option; NULL: nothing of its own. */
-static const char *bench_braid_wish(const struct bench_pe *p, const char *name, const char *ports, const char *planes,
-                                    const char *seed)
+const char *bench_braid_wish(const struct bench_run *run, const char *name)
 {
-    const struct bench_spec *s = p->run->spec;
+    const struct bench_spec *s = run->spec;
 
-    if (strcmp(name, "ports") == 0)
-        return ports;
-    if (strcmp(name, "planes") == 0)
-        return planes;
-    if (strcmp(name, "seed") == 0)
-        return seed;
     if (strcmp(name, "order") == 0)
         return s->order;
     if (strcmp(name, "tail") == 0)
@@ -74,6 +58,35 @@ static const char *bench_braid_wish(const struct bench_pe *p, const char *name, 
     if (strcmp(name, "fault") == 0)
         return s->fault;
     return NULL;
+}
+
+/** What each PE of a run wants for itself. */
+struct bench_braid_own {
+    char ports[BENCH_BRAID_SETTING - 16], planes[BENCH_BRAID_SETTING - 16], seed[32];
+};
+
+/** Leaves the i-th of "a,b,c", in place; an empty list stays so. */
+static void bench_braid_only(char *list, int i)
+{
+    char *at = list;
+    size_t len;
+
+    for (; i > 0 && strchr(at, ','); i--)
+        at = strchr(at, ',') + 1;
+    len = strcspn(at, ",");
+    memmove(list, at, len);
+    list[len] = '\0';
+}
+
+static const char *bench_braid_value(const struct bench_pe *p, const char *name, const struct bench_braid_own *own)
+{
+    if (strcmp(name, "ports") == 0)
+        return own->ports;
+    if (strcmp(name, "planes") == 0)
+        return own->planes;
+    if (strcmp(name, "seed") == 0)
+        return own->seed;
+    return bench_braid_wish(p->run, name);
 }
 
 /** Whether the caller sets an option itself. */
@@ -88,16 +101,19 @@ static bool bench_braid_is_set(const struct bench_spec *s, const char *name)
     return false;
 }
 
-/** Every option but "log" is set, if only to its default: a run must not depend on the caller's environment. */
-static int bench_braid_settings(const struct bench_pe *p, struct bench_braid_settings *out)
+int bench_braid_settings(const struct bench_pe *p, int rail, struct bench_braid_settings *out)
 {
-    char ports[BENCH_BRAID_SETTING - 16], planes[BENCH_BRAID_SETTING - 16], seed[32];
+    struct bench_braid_own own;
     struct braid_option_row row;
-    int n = 0, rc = bench_ports(p->run, p->pe, ports, planes, sizeof(ports));
+    int n = 0, rc = bench_ports(p->run, p->pe, own.ports, own.planes, sizeof(own.ports));
 
-    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)(p->run->spec->seed + 1 + (uint64_t)p->pe));
+    if (rail >= 0) {
+        bench_braid_only(own.ports, rail);
+        bench_braid_only(own.planes, rail);
+    }
+    snprintf(own.seed, sizeof(own.seed), "%llu", (unsigned long long)(p->run->spec->seed + 1 + (uint64_t)p->pe));
     for (size_t i = 0; rc == 0 && braid_option_at(i, &row) == 0; i++) {
-        const char *value = bench_braid_wish(p, row.name, ports, planes, seed);
+        const char *value = bench_braid_value(p, row.name, &own);
 
         if (strcmp(row.name, "log") == 0 && p->run->spec->unreachable && !getenv("BRAID_LOG"))
             value = "error"; /* that ports do not reach each other is meant to be so */
@@ -164,12 +180,23 @@ static void bench_braid_costs(struct bench_braid *t)
     t->cost_pass = cost[BENCH_WORK_PASS] + cost[BENCH_WORK_POLL] * (uint64_t)braid_rail_count(t->b);
 }
 
-int bench_braid_open(struct bench_pe *p, void **self)
+static void bench_braid_close(void *self)
+{
+    struct bench_braid *t = self;
+
+    if (!t)
+        return;
+    braid_mem_dereg(t->mem);
+    braid_close(t->b);
+    free(t);
+}
+
+static int bench_braid_open(struct bench_pe *p, void **self)
 {
     struct braid_options o = BRAID_OPTIONS_INIT;
     struct bench_braid *t = calloc(1, sizeof(*t));
     struct bench_braid_settings *settings = calloc(1, sizeof(*settings));
-    int rc = t && settings ? bench_braid_settings(p, settings) : -ENOMEM;
+    int rc = t && settings ? bench_braid_settings(p, -1, settings) : -ENOMEM;
 
     if (rc == 0) {
         t->pe = p;
@@ -190,17 +217,6 @@ int bench_braid_open(struct bench_pe *p, void **self)
     bench_braid_costs(t);
     *self = t;
     return 0;
-}
-
-void bench_braid_close(void *self)
-{
-    struct bench_braid *t = self;
-
-    if (!t)
-        return;
-    braid_mem_dereg(t->mem);
-    braid_close(t->b);
-    free(t);
 }
 
 /* ---- calls: each pays for itself, and its time on the CPU is noted ----------------------------------------------- */
@@ -266,6 +282,19 @@ static int bench_braid_signal(void *self, int pe, uint64_t word, enum bench_sign
     return rc;
 }
 
+static int bench_braid_put_signal(void *self, int pe, const struct bench_put_signal *ps, struct braid_done *done)
+{
+    struct bench_braid *t = self;
+    const struct braid_key *key = &t->pe->key[pe];
+    struct braid_part part = {{ps->dst, key}, {(void *)(uintptr_t)ps->src, t->mem}, ps->len};
+    uint64_t cost = t->cost_put + t->cost_word, began = bench_braid_begin(t, cost);
+    int rc = braid_put_signal(t->ch, pe, &part, 1, (struct braid_remote){ps->word, key},
+                              ps->how == BENCH_SIGNAL_ADD ? BRAID_SIGNAL_ADD : BRAID_SIGNAL_SET, ps->value, done);
+
+    bench_braid_end(t, began, cost, rc);
+    return rc;
+}
+
 static int bench_braid_atomic(void *self, int pe, uint64_t word, const struct bench_atomic *a, uint64_t *old,
                               struct braid_done *done)
 {
@@ -310,5 +339,14 @@ static int bench_braid_quiet(void *self, int pe)
     return rc;
 }
 
-const struct bench_transport bench_braid = {bench_braid_put,    bench_braid_get,      bench_braid_signal,
-                                            bench_braid_atomic, bench_braid_progress, bench_braid_quiet};
+const struct bench_transport bench_braid = {
+    .open = bench_braid_open,
+    .close = bench_braid_close,
+    .put = bench_braid_put,
+    .get = bench_braid_get,
+    .signal = bench_braid_signal,
+    .put_signal = bench_braid_put_signal,
+    .atomic = bench_braid_atomic,
+    .progress = bench_braid_progress,
+    .quiet = bench_braid_quiet,
+};

@@ -10,6 +10,17 @@
 #include <braid/braid.h>
 
 struct bench_run;
+struct bench_pe;
+
+/** A put with signal, for the transport. */
+struct bench_put_signal {
+    uint64_t dst;
+    const void *src;
+    size_t len;
+    uint64_t word;
+    enum bench_signal_how how;
+    uint64_t value;
+};
 
 /** One atomic, for the transport. */
 struct bench_atomic {
@@ -18,12 +29,21 @@ struct bench_atomic {
     uint64_t operand, compare;
 };
 
-/** What cannot be taken now is answered -EAGAIN: the caller makes progress and tries again. */
+/**
+ * What moves a PE's bytes: libbraid itself, an NVSHMEM plugin under the minihost, or a model. What cannot be taken now is
+ * answered -EAGAIN: the caller makes progress and tries again. done may be counted late (plugins tell by quiet only).
+ */
 struct bench_transport {
+    size_t align; /* of the PE's memory, and of its length, which is then the same for all PEs; 0: a page */
+    /** Opens and connects for this PE, makes p->mem known to all, and fills p->remote. Owned by the caller. Collective. */
+    int (*open)(struct bench_pe *p, void **self);
+    void (*close)(void *self); /* tolerates NULL */
     int (*put)(void *self, int pe, uint64_t dst, const void *src, size_t len, struct braid_done *done);
     int (*get)(void *self, int pe, void *dst, uint64_t src, size_t len, struct braid_done *done);
     int (*signal)(void *self, int pe, uint64_t word, enum bench_signal_how how, uint64_t value,
                   struct braid_done *done);
+    /** A put and the signal behind it as one call, which ends with the signal. */
+    int (*put_signal)(void *self, int pe, const struct bench_put_signal *ps, struct braid_done *done);
     int (*atomic)(void *self, int pe, uint64_t word, const struct bench_atomic *a, uint64_t *old,
                   struct braid_done *done);
     int (*progress)(void *self);
@@ -127,6 +147,8 @@ struct bench_run {
     const struct emu_sim_api *emu;
     struct emu_sim *sim;
     const struct bench_spec *spec;
+    const struct bench_transport *transport;
+    struct bench_engine engine;
     int n_pes, per_node;
     bool shared;          /* GPUs share ports in pairs */
     int rails;            /* of a sender */
@@ -254,12 +276,34 @@ void bench_charge_now(struct bench_charge *c);
 /** The call that was paid ahead was refused: the money is gone. */
 void bench_charge_refused(struct bench_charge *c, uint64_t ns);
 
-/* ---- bench_braid.c ----------------------------------------------------------------------------------------------- */
+/* ---- transports -------------------------------------------------------------------------------------------------- */
 
-/** The transport of libbraid: opens a context for this PE on its first ports and registers mem. Owned by the caller. */
-int bench_braid_open(struct bench_pe *p, void **self);
-/** Tolerates NULL. */
-void bench_braid_close(void *self);
-extern const struct bench_transport bench_braid;
+enum { BENCH_BRAID_SETTINGS = 64, BENCH_BRAID_SETTING = 1024 };
+
+/** Settings of a run as "name=value" strings, for braid_open(). */
+struct bench_braid_settings {
+    char text[BENCH_BRAID_SETTINGS][BENCH_BRAID_SETTING];
+    const char *list[BENCH_BRAID_SETTINGS + 1];
+};
+
+/**
+ * Every option but "log" is set, if only to its default: a run must not depend on the caller's environment. rail: only
+ * that one of the PE's ports; -1: all of them. 0, -ENOSPC, or what bench_ports() says.
+ */
+int bench_braid_settings(const struct bench_pe *p, int rail, struct bench_braid_settings *out);
+/** What this run wants of an option of libbraid; NULL: nothing of its own. */
+const char *bench_braid_wish(const struct bench_run *run, const char *name);
+/** Block i of send goes to PE i, as braid_peers wants it; arg: the emulator. */
+int bench_braid_alltoall(void *arg, const void *send, void *recv, size_t bytes_each);
+
+/** Which transport an engine is. */
+const struct bench_transport *bench_engine_transport(const struct bench_engine *e);
+
+extern const struct bench_transport bench_braid; /* bench_braid.c */
+extern const struct bench_transport bench_host;  /* bench_host.c: a plugin under the minihost */
+extern const struct bench_transport bench_model; /* bench_model.c: model:nic-rr */
+
+/* What NVSHMEM's proxy thread costs for each request of device code: a guess, and the emulator's cost table says so. */
+#define BENCH_PROXY_NS 150
 
 #endif

@@ -179,6 +179,34 @@ static int bench_stream_signal(struct bench_pe *p, struct bench_stream *s)
     return 0;
 }
 
+/** The ready put and its signal as one call. 0; -EAGAIN, also where the window has no place for another signal. */
+static int bench_stream_both(struct bench_pe *p, struct bench_stream *s)
+{
+    const struct bench_spec *spec = p->run->spec;
+    struct bench_slot *slot = s->ready;
+    struct bench_note *n = bench_stream_note(p->run, s);
+    struct bench_put_signal ps = {p->remote[s->pe] + bench_place_offset(p->run, s->index, slot->number),
+                                  p->mem + bench_at(p, s, (unsigned)(slot - s->slot)),
+                                  spec->size,
+                                  p->remote[s->pe] + bench_word_offset(p->run, s->pe, bench_word_index(p->run, s)),
+                                  spec->signal_how,
+                                  spec->signal_how == BENCH_SIGNAL_SET ? slot->number + 1 : 1};
+    int rc;
+
+    if (!n)
+        return -EAGAIN;
+    *n = (struct bench_note){.group = slot->number, .accepted_ns = p->run->emu->now()};
+    rc = p->transport->put_signal(p->transport_self, s->pe, &ps, &n->done);
+    if (rc)
+        return rc;
+    s->called_ns[slot->number] = slot->called_ns;
+    n->busy = slot->busy = true;
+    s->ready = NULL;
+    s->next++;
+    s->groups++;
+    return 0;
+}
+
 /** One put or get, and its signal. 1 where something was accepted, 0 where nothing can be now. */
 static int bench_stream_step(struct bench_pe *p, struct bench_stream *s)
 {
@@ -190,7 +218,9 @@ static int bench_stream_step(struct bench_pe *p, struct bench_stream *s)
             return 0;
         if (!s->ready)
             bench_stream_ready(p, s);
-        rc = bench_stream_call(p, s);
+        rc = p->run->spec->one_call ? bench_stream_both(p, s) : bench_stream_call(p, s);
+        if (rc == 0 && p->run->spec->one_call)
+            return 1;
         if (rc)
             return rc == -EAGAIN ? 0 : rc;
         slot = s->ready;

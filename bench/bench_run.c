@@ -95,20 +95,35 @@ struct bench_times bench_samples_times(struct bench_samples *s)
 
 /* ---- one PE ------------------------------------------------------------------------------------------------------ */
 
+static size_t bench_pe_mem_len(const struct bench_pe *p)
+{
+    size_t most = bench_mem_len(p->run, p->pe), align = p->transport->align;
+
+    if (!align)
+        return most;
+    for (int pe = 0; pe < p->n_pes; pe++) {
+        size_t len = bench_mem_len(p->run, pe);
+
+        most = len > most ? len : most;
+    }
+    /* Room behind it for what the transport keeps there. */
+    return bench_round_up(most, align) + align;
+}
+
 static int bench_pe_open(struct bench_pe *p)
 {
     int rc;
 
-    p->mem_len = bench_mem_len(p->run, p->pe);
+    p->transport = p->run->transport;
+    p->mem_len = bench_pe_mem_len(p);
     /* Whole pages: cuts follow addresses, and a run must not depend on where malloc put things. */
-    p->mem = aligned_alloc(4096, p->mem_len);
+    p->mem = aligned_alloc(p->transport->align ? p->transport->align : 4096, p->mem_len);
     p->remote = calloc((size_t)p->n_pes, sizeof(*p->remote));
     p->key = calloc((size_t)p->n_pes, sizeof(*p->key));
     if (!p->mem || !p->remote || !p->key)
         return -ENOMEM;
     memset(p->mem, 0, p->mem_len);
-    p->transport = &bench_braid;
-    rc = bench_braid_open(p, &p->transport_self);
+    rc = p->transport->open(p, &p->transport_self);
     if (rc == 0 && p->run->spec->pattern != BENCH_ATOMIC) {
         rc = bench_out_open(p);
         if (rc == 0)
@@ -119,7 +134,8 @@ static int bench_pe_open(struct bench_pe *p)
 
 static void bench_pe_close(struct bench_pe *p)
 {
-    bench_braid_close(p->transport_self);
+    if (p->transport)
+        p->transport->close(p->transport_self);
     if (p->out)
         bench_out_close(p);
     bench_in_close(p);
@@ -224,10 +240,18 @@ static void bench_figures(const struct bench_run *run, struct bench_result *out)
 static int bench_run_open(struct bench_run *run, char *why, size_t why_len)
 {
     struct emu_sim_options o = {sizeof(o), run->spec->fabric, run->spec->seed, run->spec->vehicle, 0};
-    int rc = run->emu->open(&o, &run->sim, why, why_len);
+    int rc = bench_engine(run->spec->engine ? run->spec->engine : "braid", &run->engine, why, why_len);
 
     if (rc)
         return rc;
+    run->transport = bench_engine_transport(&run->engine);
+    if (run->engine.foreign)
+        o.vehicle = EMU_SIM_THREADS; /* it polls under its own mutexes */
+    rc = run->emu->open(&o, &run->sim, why, why_len);
+    if (rc)
+        return rc;
+    if (run->engine.kind == BENCH_ENGINE_PLUGIN)
+        run->emu->plain_addresses(run->sim);
     run->n_pes = run->emu->pe_count(run->sim);
     bench_fabric(run);
     rc = bench_shape(run, why, why_len);

@@ -110,6 +110,11 @@ static int bench_check(const struct bench_spec *s, char *why, size_t why_len)
                             "a signal after every %u puts in a window of %u: expected a window of at least as many, "
                             "since places are free again when their signal is acknowledged",
                             s->signal_every, s->window);
+    if (s->one_call && (s->pattern != BENCH_SIGNAL || s->signal_every > 1 || s->rewrite))
+        return bench_refuse(
+            why, why_len,
+            "a put and its signal in one call: expected pattern signal, a signal after every put, and no other "
+            "bytes put before");
     if (s->watch_last && s->size < 8)
         return bench_refuse(why, why_len, "size %zu: expected at least 8 where the last 8 bytes are watched", s->size);
     return 0;

@@ -31,19 +31,57 @@ const char *cli_bench_pattern(const struct cli_bench *c)
     return names[c->spec.pattern];
 }
 
-const char *cli_bench_tail(const struct cli_bench *c)
+const char *cli_bench_tail(const struct cli_bench *c, const struct cli_bench_run *r)
 {
     struct braid_option_row row;
+    struct bench_engine e;
+    char why[BENCH_WHY];
 
     for (int i = 0; c->spec.setting[i]; i++) {
         if (strncmp(c->spec.setting[i], "tail=", 5) == 0)
             return c->spec.setting[i] + 5;
     }
-    for (size_t i = 0; !c->spec.tail && braid_option_at(i, &row) == 0; i++) {
+    if (c->spec.tail)
+        return c->spec.tail;
+    if (bench_engine(r->engine, &e, why, sizeof(why)) == 0 && e.kind == BENCH_ENGINE_PLUGIN)
+        return e.foreign ? "off" : "on"; /* braid's plugin has a default of its own */
+    for (size_t i = 0; braid_option_at(i, &row) == 0; i++) {
         if (strcmp(row.name, "tail") == 0)
             return row.default_value;
     }
-    return c->spec.tail ? c->spec.tail : "off";
+    return "off";
+}
+
+const char *cli_bench_engine_text(const struct cli_bench_run *r)
+{
+    const char *name = r->engine, *slash = strrchr(name, '/');
+
+    if (!slash)
+        return name;
+    while (slash > name && slash[-1] != '/' && slash[-1] != ':')
+        slash--;
+    return slash;
+}
+
+const char *cli_bench_engine_label(const struct cli_bench_run *r)
+{
+    struct bench_engine e;
+    char why[BENCH_WHY];
+
+    if (bench_engine(r->engine, &e, why, sizeof(why)) || e.kind == BENCH_ENGINE_BRAID)
+        return "libbraid";
+    if (e.kind == BENCH_ENGINE_NIC_RR)
+        return "model of published behaviour";
+    return e.foreign ? "another's NVSHMEM plugin under the minihost" : "braid's NVSHMEM plugin under the minihost";
+}
+
+int cli_bench_has_engines(const struct cli_bench *c)
+{
+    for (int i = 0; i < c->n_runs; i++) {
+        if (strcmp(c->run[i].engine, "braid") != 0)
+            return 1;
+    }
+    return 0;
 }
 
 /** Runs them all. CLI_GOOD, or what the first failure is; wrong bytes are the caller's to judge. */
@@ -57,6 +95,7 @@ static int cli_bench_runs(const struct emu_sim_api *emu, struct cli_bench *c)
         struct cli_bench_run *r = &c->run[i];
         struct bench_spec s = c->spec;
 
+        s.engine = r->engine;
         s.order = r->order;
         s.ports = r->ports;
         s.size = (size_t)r->size;

@@ -12,7 +12,8 @@ enum { CLI_BENCH_LIST = 16, CLI_BENCH_RUNS = CLI_BENCH_LIST * CLI_BENCH_LIST, CL
 
 /** One run: what differs from the others. */
 struct cli_bench_run {
-    const char *order; /* NULL: libbraid's default */
+    char engine[1024 + 16]; /* as bench_engine() takes it */
+    const char *order;      /* NULL: libbraid's default */
     int ports;
     uint64_t size, count;
     struct bench_result result;
@@ -21,6 +22,7 @@ struct cli_bench_run {
 /** A whole command. */
 struct cli_bench {
     struct bench_spec spec; /* what all runs have in common */
+    const char *engine;     /* of runs that do not say their own */
     const char *op_name;    /* of an atomic */
     char fabric[CLI_BENCH_FABRIC];
     char unkind[CLI_BENCH_FABRIC]; /* the same with what --fault adds */
@@ -42,8 +44,14 @@ void cli_bench_help(FILE *to);
 /** What a pattern, order and so on is called. */
 const char *cli_bench_pattern(const struct cli_bench *c);
 const char *cli_bench_order(const struct cli_bench_run *r);
-/** "on" or "off": --tail, or --set tail=, or libbraid's default. */
-const char *cli_bench_tail(const struct cli_bench *c);
+/** "on" or "off": --tail, or --set tail=, or the engine's default. */
+const char *cli_bench_tail(const struct cli_bench *c, const struct cli_bench_run *r);
+/** An engine in few words: of a plugin the file's name, behind its folder's. */
+const char *cli_bench_engine_text(const struct cli_bench_run *r);
+/** What kind of engine that is, and what its figures are: "model of published behaviour" and so on. Static string. */
+const char *cli_bench_engine_label(const struct cli_bench_run *r);
+/** Whether some run's engine is not libbraid itself. */
+int cli_bench_has_engines(const struct cli_bench *c);
 
 /** Prints all runs as a table. */
 void cli_bench_text(const struct cli_bench *c, int colour);

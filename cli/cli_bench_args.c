@@ -25,6 +25,7 @@ enum cli_bench_letter {
     CLI_WATCH_LAST,
     CLI_REWRITE,
     CLI_ONE_WORD,
+    CLI_ONE_CALL,
     CLI_OP,
     CLI_STOCK,
     CLI_UNREACHABLE,
@@ -54,6 +55,7 @@ static const struct option cli_bench_options[] = {{"fabric", required_argument, 
                                                   {"watch-last", no_argument, NULL, CLI_WATCH_LAST},
                                                   {"rewrite", no_argument, NULL, CLI_REWRITE},
                                                   {"one-word", no_argument, NULL, CLI_ONE_WORD},
+                                                  {"one-call", no_argument, NULL, CLI_ONE_CALL},
                                                   {"op", required_argument, NULL, CLI_OP},
                                                   {"stock", no_argument, NULL, CLI_STOCK},
                                                   {"unreachable", required_argument, NULL, CLI_UNREACHABLE},
@@ -101,11 +103,13 @@ static const char *const cli_bench_faults[] = {"defer", "flush", "own-flush", "k
 
 static int cli_bench_engine(const char *text)
 {
-    if (strcmp(text, "braid") == 0)
+    struct bench_engine e;
+    char why[BENCH_WHY];
+
+    if (bench_engine(text, &e, why, sizeof(why)) == 0)
         return 0;
-    if (strncmp(text, "plugin:", 7) == 0)
-        return cli_bench_wrong("--engine", text, "braid: this version cannot drive transport plugins yet");
-    return cli_bench_wrong("--engine", text, "braid");
+    fprintf(stderr, "braid %s\n", why);
+    return -1;
 }
 
 /** Text up to a character, in a buffer; what follows it, or NULL at the end. */
@@ -150,7 +154,7 @@ static int cli_bench_ports(struct cli_bench *c, const char *text)
 /** "braid,release,2;braid,drain,2": the runs, to be filled up later. */
 static int cli_bench_compare(struct cli_bench *c, const char *text)
 {
-    char run[128], engine[96], order[32], ports[32];
+    char run[1200], engine[1024 + 16], order[32], ports[32];
 
     c->compare = 1;
     for (c->n_runs = 0; text; c->n_runs++) {
@@ -170,6 +174,7 @@ static int cli_bench_compare(struct cli_bench *c, const char *text)
         k = cli_bench_engine(engine) ? -1 : cli_bench_word("--compare", order, cli_bench_orders);
         if (k < 0 || cli_number("bench", "--compare", ports, 1, 16, &v))
             return -1;
+        snprintf(r->engine, sizeof(r->engine), "%s", engine);
         r->order = cli_bench_orders[k];
         r->ports = (int)v;
     }
@@ -196,8 +201,8 @@ static int cli_bench_take_word(struct cli_bench *c, int letter, const char *text
     struct bench_spec *s = &c->spec;
     int k = 0;
 
-    if (letter == CLI_ENGINE)
-        k = cli_bench_engine(text);
+    if (letter == CLI_ENGINE && (k = cli_bench_engine(text)) >= 0)
+        c->engine = text;
     else if (letter == CLI_ORDER && (k = cli_bench_word("--order", text, cli_bench_orders)) >= 0)
         s->order = cli_bench_orders[k];
     else if (letter == CLI_TAIL && (k = cli_bench_word("--tail", text, cli_bench_on_off)) >= 0)
@@ -289,6 +294,9 @@ static int cli_bench_take(struct cli_bench *c, int letter, const char *text)
     case CLI_ONE_WORD:
         c->spec.one_word = true;
         return 0;
+    case CLI_ONE_CALL:
+        c->spec.one_call = true;
+        return 0;
     case CLI_JSON:
         c->json = 1;
         return 0;
@@ -366,9 +374,14 @@ static int cli_bench_plan(struct cli_bench *c)
     if (c->compare)
         return 0;
     for (int p = 0; p < c->n_ports; p++) {
-        for (int i = 0; i < c->n_sizes; i++)
-            c->run[c->n_runs++] =
-                (struct cli_bench_run){.order = c->spec.order, .ports = c->ports[p], .size = c->size[i]};
+        for (int i = 0; i < c->n_sizes; i++) {
+            struct cli_bench_run *r = &c->run[c->n_runs++];
+
+            snprintf(r->engine, sizeof(r->engine), "%s", c->engine);
+            r->order = c->spec.order;
+            r->ports = c->ports[p];
+            r->size = c->size[i];
+        }
     }
     return 0;
 }
@@ -378,6 +391,7 @@ int cli_bench_arguments(int argc, char **argv, struct cli_bench *c)
     int status, k;
 
     c->spec.seed = 1;
+    c->engine = "braid";
     c->op_name = cli_bench_ops[0];
     c->run = calloc(CLI_BENCH_RUNS, sizeof(*c->run));
     if (!c->run)

@@ -21,7 +21,8 @@ static const char cli_bench_usage[] =
     "  --except PE           leaves the stream to this PE out of the figures\n"
     "  --seed N              decides every random choice (default 1)\n\n"
     "how\n"
-    "  --engine braid        what moves the bytes; nothing else yet\n"
+    "  --engine NAME         what moves the bytes: braid (default), plugin:FILE (an NVSHMEM transport plugin under the minihost;\n"
+    "                        FILE@3a says as which host), model:nic-rr (a model of published behaviour)\n"
     "  --order MODE          release (default), strict or drain\n"
     "  --tail on|off         a striped put's last bytes come last (default off)\n"
     "  --signal-every N      a signal after so many puts (signal: 1; put: none)\n"
@@ -29,6 +30,7 @@ static const char cli_bench_usage[] =
     "  --watch-last          the receiver also watches each put's last 8 bytes\n"
     "  --rewrite             each put follows one of other bytes to the same place\n"
     "  --one-word            signals of a PE's senders add to one word; only their sum is checked\n"
+    "  --one-call            signal: a put and its signal are one call (put_signal)\n"
     "  --op OP               atomic: add, fetch-add, cswap, set, swap, and, or, xor, fetch (default add)\n"
     "  --stock               one port a PE, and GPUs that share ports (topo=pxb) take the same one, as stock transports do\n"
     "  --unreachable N       peers that do not reach the home rail (needs topo=rail)\n"
@@ -41,6 +43,7 @@ static const char cli_bench_usage[] =
     "  --json                schema braid.bench/1 (docs/bench-json.md)\n\n"
     "exit status: 0 all bytes right, 1 wrong bytes or a run that failed, 2 used wrongly\n\n"
     "example: braid bench signal --peers 3 --fabric nodes=4,ports=2 --compare 'braid,release,2;braid,drain,2'\n"
+    "example: braid bench put --compare 'plugin:nvshmem_transport_ibrc.so.3,release,2;braid,release,2'\n"
     "example: braid bench put --size 1M --ports 1,2,4 --fabric nodes=2,ports=4 --sweep --svg curves.svg\n";
 
 void cli_bench_help(FILE *to)

@@ -51,10 +51,11 @@ static void cli_bench_json_what(const struct cli_bench *c, const struct cli_benc
     const struct bench_result *r = &run->result;
     unsigned every = s->signal_every ? s->signal_every : s->pattern == BENCH_SIGNAL;
 
-    cli_bench_put_key(o, "engine", json_string("braid"), bad);
+    cli_bench_put_key(o, "engine", json_string(run->engine), bad);
+    cli_bench_put_key(o, "engine_label", json_string(cli_bench_engine_label(run)), bad);
     cli_bench_put_key(o, "pattern", json_string(cli_bench_pattern(c)), bad);
     cli_bench_put_key(o, "order", json_string(cli_bench_order(run)), bad);
-    cli_bench_put_key(o, "tail", json_string(cli_bench_tail(c)), bad);
+    cli_bench_put_key(o, "tail", json_string(cli_bench_tail(c, run)), bad);
     cli_bench_put_key(o, "fault", s->fault ? json_string(s->fault) : json_null(), bad);
     cli_bench_put_key(o, "size", json_integer((json_int_t)run->size), bad);
     cli_bench_put_key(o, "count", json_integer((json_int_t)run->count), bad);
@@ -63,6 +64,7 @@ static void cli_bench_json_what(const struct cli_bench *c, const struct cli_benc
     cli_bench_put_key(o, "all", json_boolean(s->all), bad);
     cli_bench_put_key(o, "window", json_integer(s->window), bad);
     cli_bench_put_key(o, "signal_every", json_integer(every), bad);
+    cli_bench_put_key(o, "one_call", json_boolean(s->one_call), bad);
     cli_bench_put_key(o, "sender", json_integer(r->sender), bad);
     if (s->pattern == BENCH_ATOMIC)
         cli_bench_put_key(o, "op", json_string(c->op_name), bad);
@@ -102,7 +104,7 @@ static json_t *cli_bench_json_run(const struct cli_bench *c, const struct cli_be
     cli_bench_put_key(o, "signal_us", r->signal.count ? cli_bench_times(&r->signal, bad) : json_null(), bad);
     cli_bench_put_key(o, "errors", json_integer((json_int_t)r->errors), bad);
     cli_bench_put_key(o, "compared_bytes", json_integer((json_int_t)r->compared_bytes), bad);
-    cli_bench_put_key(o, "work", cli_bench_json_work(r, bad), bad);
+    cli_bench_put_key(o, "work", strcmp(run->engine, "braid") == 0 ? cli_bench_json_work(r, bad) : json_null(), bad);
     cli_bench_put_key(o, "port_bytes", cli_bench_json_ports(r, bad), bad);
     return o;
 }

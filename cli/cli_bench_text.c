@@ -27,7 +27,8 @@ static void cli_bench_head(const struct cli_bench *c)
         printf(": PE 0 %s %d peer%s", s->pattern == BENCH_GET ? "from" : "to", r->peers, r->peers == 1 ? "" : "s");
     printf(", %u outstanding each", s->window);
     if (s->signal_every > 0 || s->pattern == BENCH_SIGNAL)
-        printf(", a signal after every %u", s->signal_every ? s->signal_every : 1);
+        printf(", a signal %s %u", s->one_call ? "in one call with every" : "after every",
+               s->signal_every ? s->signal_every : 1);
     printf("%s%s", s->tail ? ", tail " : "", s->tail ? s->tail : "");
     if (s->except)
         printf(", PE %d left out", s->except);
@@ -50,6 +51,15 @@ static double cli_bench_speed(const struct cli_bench *c, const struct bench_resu
     return r->gbs;
 }
 
+/** Whether the order modes of libbraid mean something to a run's engine. */
+static bool cli_bench_orders_apply(const struct cli_bench_run *r)
+{
+    struct bench_engine e;
+    char why[BENCH_WHY];
+
+    return bench_engine(r->engine, &e, why, sizeof(why)) == 0 && e.kind != BENCH_ENGINE_NIC_RR && !e.foreign;
+}
+
 static void cli_bench_row(const struct cli_bench *c, const struct cli_bench_run *run)
 {
     const struct bench_result *r = &run->result;
@@ -57,8 +67,8 @@ static void cli_bench_row(const struct cli_bench *c, const struct cli_bench_run 
     double first = cli_bench_speed(c, &c->run[0].result);
     char size[32];
 
-    printf("  %-8s %5d  %8s %9llu", cli_bench_order(run), r->ports, cli_size_text(run->size, size, sizeof(size)),
-           (unsigned long long)r->ops);
+    printf("  %-8s %5d  %8s %9llu", cli_bench_orders_apply(run) ? cli_bench_order(run) : "-", r->ports,
+           cli_size_text(run->size, size, sizeof(size)), (unsigned long long)r->ops);
     if (atomic)
         printf("  %8.3f Mop/s", 1e3 * cli_bench_speed(c, r));
     else
@@ -69,7 +79,32 @@ static void cli_bench_row(const struct cli_bench *c, const struct cli_bench_run 
     printf("  %4.0f %%  %8llu", 100 * r->cpu_share, (unsigned long long)r->errors);
     if (c->n_runs > 1)
         printf("  %6.3fx", first > 0 ? cli_bench_speed(c, r) / first : 0);
+    if (cli_bench_has_engines(c))
+        printf("  %s", cli_bench_engine_text(run));
     putchar('\n');
+}
+
+/** What each engine is, once, and the share of the sender's bytes that each of its ports carried. */
+static void cli_bench_engines(const struct cli_bench *c)
+{
+    for (int i = 0; i < c->n_runs; i++) {
+        const struct cli_bench_run *run = &c->run[i];
+        const struct bench_result *r = &run->result;
+        uint64_t all = 0;
+        char host[16];
+
+        snprintf(host, sizeof(host), "h%d", r->sender / r->per_node);
+        for (int k = 0; k < r->n_ports; k++)
+            all += strcmp(r->port[k].host, host) == 0 ? r->port[k].tx + r->port[k].rx : 0;
+        printf("%s  %d: %s, %s\n     payload by port of %s:", i ? "" : "\n", i + 1, cli_bench_engine_text(run),
+               cli_bench_engine_label(run), host);
+        for (int k = 0; k < r->n_ports; k++) {
+            if (strcmp(r->port[k].host, host) == 0)
+                printf(" %s %.1f %%", r->port[k].port,
+                       all ? 100.0 * (double)(r->port[k].tx + r->port[k].rx) / (double)all : 0);
+        }
+        putchar('\n');
+    }
 }
 
 static void cli_bench_table(const struct cli_bench *c)
@@ -111,6 +146,8 @@ void cli_bench_text(const struct cli_bench *c, int colour)
     if (c->sweep && c->spec.pattern != BENCH_ATOMIC)
         cli_bench_matrix(c);
     cli_bench_table(c);
+    if (cli_bench_has_engines(c))
+        cli_bench_engines(c);
     for (int i = 0; i < c->n_runs; i++)
         compared += c->run[i].result.compared_bytes;
     if (c->n_runs == 1 && c->spec.pattern != BENCH_ATOMIC) {

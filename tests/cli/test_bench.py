@@ -62,6 +62,8 @@ def against(value, schema, top, at="top"):
     problems = []
     if "minimum" in schema and value < schema["minimum"]:
         problems.append(f"{at}: {value} is below {schema['minimum']}")
+    if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+        problems.append(f"{at}: {value!r} is not {schema['pattern']}")
     if len(value if isinstance(value, (str, list)) else ()) < schema.get("minLength", schema.get("minItems", 0)):
         problems.append(f"{at}: too short")
     if isinstance(value, dict):
@@ -84,6 +86,7 @@ def test_validator():
     check("a result is in the schema", against(good, schema, schema) == [], "\n".join(against(good, schema, schema)))
     for name, change in (("a missing field", lambda r: r.pop("gbs")), ("a wrong type", lambda r: r.update(gbs="1")),
                          ("a negative number", lambda r: r.update(errors=-1)), ("a foreign word", lambda r: r.update(order="x")),
+                         ("an engine there is not", lambda r: r.update(engine="x")),
                          ("a foreign field", lambda r: r.update(more=1)), ("a boolean for a number", lambda r: r.update(size=True)),
                          ("no ports", lambda r: r.update(port_bytes=[])), ("half a time", lambda r: r["latency_us"].pop("p99"))):
         wrong = json.loads(out)
@@ -157,6 +160,22 @@ def test_atomic():
     check("atomic: the sum is exact", run.get("errors") == 0 and run.get("ops") == 3000, str(run))
 
 
+def test_engines():
+    """The model of published behaviour is fast where nothing orders its puts, slow where signals do, and says what it is."""
+    value = result("put", "--count", "60", "--compare", "model:nic-rr,release,1;model:nic-rr,release,2;braid,release,2")
+    runs = value["runs"] if value else [{}] * 3
+    check("model:nic-rr: whole puts over both ports", runs[1].get("gbs", 0) > 1.9 * runs[0].get("gbs", 1), str(runs))
+    check("model:nic-rr: labelled", runs[0].get("engine_label") == "model of published behaviour" and runs[0].get("work") is None
+          and runs[2].get("engine_label") == "libbraid", str(runs))
+    for more in ([], ["--one-call"]):
+        value = result("signal", "--count", "60", "--window", "8", "--compare", "model:nic-rr,release,2;braid,release,2", *more)
+        runs = value["runs"] if value else [{}] * 2
+        check(f"model:nic-rr: a signal waits for all before it {' '.join(more)}", all(r.get("errors") == 0 for r in runs) and
+              runs[1].get("gbs", 0) > 1.9 * runs[0].get("gbs", 1) > 0, str(runs))
+    status, out, _ = bench("put", "--count", "20", "--engine", "model:nic-rr")
+    check("the label is in the text too", status == 0 and "model of published behaviour" in out, out)
+
+
 def test_sweep():
     with tempfile.TemporaryDirectory() as folder:
         svg = os.path.join(folder, "it's.svg")
@@ -182,7 +201,11 @@ def test_wrong_use():
                        (["put", "--size", "4K,8K"], "--sweep"), (["put", "--ports", "0"], '"0"'), (["put", "--ports", "17"], "17"),
                        (["put", "--ports", "4"], "4 ports"), (["put", "--count", "0"], '"0"'), (["put", "--window", "x"], '"x"'),
                        (["put", "--peers", "9"], "9 peers"), (["put", "--order", "fifo"], "fifo"), (["put", "--tail", "maybe"], "maybe"),
-                       (["put", "--engine", "plugin:/x.so"], "plugin:/x.so"), (["put", "--engine", "ucx"], "ucx"),
+                       (["put", "--engine", "plugin:/x.so"], "plugin:/x.so"),
+                       (["put", "--engine", "plugin:/nosuch/nvshmem_transport_ibrc.so.3"], "No such file"),
+                       (["put", "--engine", "plugin:/nosuch/nvshmem_transport_ibrc.so.7"], "interface 3 to 6"),
+                       (["put", "--engine", "plugin:/nosuch/nvshmem_transport_ibrc.so.4@3a"], '"3a"'),
+                       (["put", "--engine", "model:x"], "model:x"), (["put", "--one-call"], "one call"), (["put", "--engine", "ucx"], "ucx"),
                        (["put", "--nosuch"], "--nosuch"), (["put", "more"], "more"), (["put", "--size"], "--size"),
                        (["put", "--compare", "braid,release"], "braid,release"), (["put", "--compare", "braid,release,x"], '"x"'),
                        (["put", "--compare", ""], "ENGINE"), (["put", "--fault", "none"], "none"), (["put", "--set", "rails"], "rails"),
@@ -256,6 +279,7 @@ def main():
     test_repeats()
     test_compare()
     test_atomic()
+    test_engines()
     test_sweep()
     test_wrong_use()
     test_bad_fabric()
