@@ -10,7 +10,7 @@
 #   --prebuilt DIR   take braid, emulator and plugin from DIR instead of building them with Meson
 #   --nvshmem DIR    NVSHMEM (DIR/include, DIR/lib); default: searched, and printed
 #   --host DIR       run with the NVSHMEM host library of this folder instead (programs stay built with the other)
-#   --out DIR        logs and tables (default build-gpu/out)
+#   --out DIR        log, table.txt, verdict.txt, and logs.txt with the ends of all programs' output (default build-gpu/out)
 #   --engines LIST   "stock braid"           --ports LIST    "2 1 4"       --rows LIST   rows by name, commas between
 #   --rate RATE      of a port, as in a FABRIC SPEC (default 400M: 50 MB/s)
 #   --heap KIND      DEVICE (default) or SYSMEM, see NVSHMEM_HEAP_KIND
@@ -24,7 +24,7 @@ cd "$(dirname "$0")/../.." || exit 2
 root=$PWD
 
 mode=test prebuilt='' nvshmem='' host='' out=$root/build-gpu/out engines='stock braid' ports_list='2 1 4' rows='' rate=400M
-heap=DEVICE budget=530 mps=0
+heap=DEVICE budget=530 mps=0 asked=" $*"
 usage() { sed -n '4,24s/^# \{0,1\}//p' "$0"; }
 while [ $# -gt 0 ]; do
     case $1 in
@@ -231,7 +231,7 @@ launch() {
         NVSHMEM_DISABLE_P2P=1 NVSHMEM_DISABLE_NVLS=1 NVSHMEM_REMOTE_TRANSPORT=ibrc NVSHMEM_HEAP_KIND=$heap \
             NVSHMEM_SYMMETRIC_SIZE=$((512 << 20)) NVSHMEM_CUMEM_GRANULARITY=$((64 << 20)) NVSHMEM_DISABLE_GDRCOPY=1 \
             NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME=${NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME:-lo} \
-            NVSHMEM_DEBUG=${NVSHMEM_DEBUG:-WARN} CUDA_MODULE_LOADING=EAGER \
+            NVSHMEM_DISABLE_NCCL=1 NVSHMEM_DEBUG=${NVSHMEM_DEBUG:-WARN} CUDA_MODULE_LOADING=EAGER \
             timeout --kill-after=5 "$limit" "$braid" emu --fabric "nodes=2,ports=$ports,rate=$rate,latency=5us" \
             --name "$name" --host "h$pe" -- "${with[@]}" "$program" --pe "$pe" --device "$((gpus > 1 ? pe : 0))" \
             --meet "$log.meet" --rows "$want" --rate "$(bytes_of_rate)" --ports "$ports" >"$log.$pe" 2>&1 </dev/null &
@@ -293,14 +293,20 @@ harvest() {
 
 # All rows of one engine and number of ports. A row that ends the program is noted, and those behind it run in a new one.
 run_config() {
-    local engine=$1 ports=$2 want=$3 log limit rc first
+    local engine=$1 ports=$2 want=$3 log limit rc first pe
     while [ -n "$want" ]; do
         limit=$(left)
         [ "$limit" -gt 20 ] || { note "$engine" "$ports" "${want%%,*}" "no time" && break; }
         [ "$limit" -lt 150 ] || limit=150
-        log=$out/$engine-$ports-$((launches + 1))
+        log=$logs/$engine-$ports-$((launches + 1))
         rc=0
         launch "$engine" "$ports" "$want" "$limit" "$log" || rc=$?
+        # At once: whoever stops us later still has it.
+        for pe in 0 1; do
+            printf '==== %s, PE %d, status %d\n' "$(basename "$log")" "$pe" "$rc"
+            head -n 60 "$log.$pe"
+            [ "$(wc -l <"$log.$pe")" -le 60 ] || { echo ... && tail -n +61 "$log.$pe" | tail -n 60; }
+        done >>"$out/logs.txt"
         harvest "$engine" "$ports" "$want" "$log"
         want=$(cat "$log.rest")
         rm -f "$log.rest"
@@ -381,8 +387,10 @@ mps_start() {
 [ "$mode" = where ] && where && exit 0
 [ "$mode" = pack ] && { pack && exit 0 || exit 1; }
 
-mkdir -p "$out" && out=$(readlink -f "$out") && : >"$out/log" || exit 2
+logs=$root/build-gpu/logs
+mkdir -p "$out" "$logs" && out=$(readlink -f "$out") && : >"$out/log" && : >"$out/logs.txt" || exit 2
 launches=0
+say "$(date -u '+%F %T') UTC, tests/gpu/run.sh$asked"
 prepare || exit 1
 [ "$mps" = 0 ] || mps_start || { say "run.sh: MPS did not start; going on without" && mps=0; }
 rows=${rows:-$("$program" --list | awk '{ printf "%s%s", sep, $1; sep = "," }')}
