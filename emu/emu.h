@@ -144,6 +144,7 @@ struct emu_port {
     /* transmit: acknowledgements first, then the QPs round robin, a packet each */
     bool tx_busy;
     bool start_due;        /* the engine thread is asked to begin sending */
+    uint64_t tx_end;       /* when the last packet's last bit leaves */
     struct emu_pkt *stuck; /* sent, but its process has no room: the transmitter waits */
     uint64_t stuck_arrival;
     struct emu_pkt *ctl_head, **ctl_tail;

@@ -97,6 +97,7 @@ static void emu_carry_take(struct emu_real *r, const struct emu_record *rec, uin
     if (bytes)
         memcpy(bytes, rec + 1, p->payload.len);
     r->pulled++;
+    r->large += p->payload.len >= EMU_REAL_LARGE;
     f->clock->at(f, rec->arrival, emu_carry_arrived, p, 0);
 }
 

@@ -13,6 +13,10 @@ struct emu_fabric;
 struct emu_pkt;
 struct emu_port;
 
+/* Real time: how long ago something may have been due and still count as done then. A thread that woke late costs latency, but
+ * no rate. */
+enum { EMU_LATE_NS = 20000000 };
+
 /** Work to be done at a time; arg is free for a generation number. */
 typedef void (*emu_event_fn)(void *obj, uint64_t arg);
 

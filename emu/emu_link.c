@@ -11,7 +11,13 @@
 
 enum { EMU_LINK_AGAIN_NS = 20000 }; /* between two attempts to hand over a packet that finds no room */
 
-static void emu_link_start(struct emu_port *port);
+static void emu_link_start(struct emu_port *port, uint64_t from);
+static uint64_t emu_link_now(const struct emu_port *port);
+
+static uint64_t emu_link_now(const struct emu_port *port)
+{
+    return port->dev->fabric->clock->now(port->dev->fabric);
+}
 
 uint64_t emu_link_time(const struct emu_port *p, uint32_t wire_bytes)
 {
@@ -67,15 +73,17 @@ static void emu_link_sent(void *obj, uint64_t arg)
 {
     struct emu_port *port = obj;
     struct emu_fabric *f = port->dev->fabric;
+    uint64_t now = f->clock->now(f);
 
     (void)arg;
     if (port->stuck && !emu_link_hand_over(port, port->stuck, port->stuck_arrival)) {
-        f->clock->at(f, f->clock->now(f) + EMU_LINK_AGAIN_NS, emu_link_sent, port, 0);
+        f->clock->at(f, now + EMU_LINK_AGAIN_NS, emu_link_sent, port, 0);
         return;
     }
     port->stuck = NULL;
     port->tx_busy = false;
-    emu_link_start(port);
+    /* What waits has waited since then, however late we are. */
+    emu_link_start(port, now - port->tx_end < EMU_LATE_NS ? port->tx_end : now);
 }
 
 static struct emu_pkt *emu_link_next_of(struct emu_qp *qp)
@@ -155,7 +163,7 @@ static void emu_link_due(void *obj, uint64_t arg)
 
     (void)arg;
     port->start_due = false;
-    emu_link_start(port);
+    emu_link_start(port, emu_link_now(port));
 }
 
 /** This thread may not move data: the engine's does, now. */
@@ -168,12 +176,13 @@ static void emu_link_later(struct emu_port *port)
     port->start_due = true;
 }
 
-static void emu_link_start(struct emu_port *port)
+/** The port's transmitter is free since `from`: begins the next packet. */
+static void emu_link_start(struct emu_port *port, uint64_t from)
 {
     struct emu_fabric *f = port->dev->fabric;
     struct emu_pkt *p;
     struct emu_qp *qp;
-    uint64_t now = f->clock->now(f), t, through;
+    uint64_t t, through;
 
     if (port->tx_busy || port->held.head)
         return;
@@ -188,23 +197,24 @@ static void emu_link_start(struct emu_port *port)
         return;
     }
     t = emu_link_time(port, p->wire_bytes);
-    t = f->wire ? f->wire->send(port, now, t) : now + t;
-    through = emu_bus_through(port, qp, EMU_OUT, now, emu_pkt_payload(p));
+    t = f->wire ? f->wire->send(port, from, t) : from + t;
+    through = emu_bus_through(port, qp, EMU_OUT, from, emu_pkt_payload(p));
     t = through > t ? through : t;
+    port->tx_end = t;
     f->clock->at(f, t, emu_link_sent, port, 0);
     emu_link_travel(port, p, t);
 }
 
 void emu_link_resume(struct emu_port *port)
 {
-    emu_link_start(port);
+    emu_link_start(port, emu_link_now(port));
 }
 
 void emu_link_kick(struct emu_qp *qp)
 {
     if (!qp->in_line && (emu_req_wants(qp) || qp->reply_count))
         emu_link_push(qp->port, qp);
-    emu_link_start(qp->port);
+    emu_link_start(qp->port, emu_link_now(qp->port));
 }
 
 void emu_link_forget(struct emu_qp *qp)
@@ -228,5 +238,5 @@ void emu_link_send_ctl(struct emu_port *port, struct emu_pkt *p)
     p->next = NULL;
     *port->ctl_tail = p;
     port->ctl_tail = &p->next;
-    emu_link_start(port);
+    emu_link_start(port, emu_link_now(port));
 }

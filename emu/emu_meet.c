@@ -387,8 +387,11 @@ void emu_meet_ring(struct emu_meet *m, int member, bool anyway)
 {
     struct emu_meet_member *to = &m->page->member[member];
 
-    if (!anyway && !__atomic_load_n(&to->asleep, __ATOMIC_SEQ_CST))
-        return;
+    /* Only who finds it asleep wakes it; it says so anew before it looks. */
+    if (!__atomic_load_n(&to->asleep, __ATOMIC_SEQ_CST) || !__atomic_exchange_n(&to->asleep, 0, __ATOMIC_SEQ_CST)) {
+        if (!anyway)
+            return;
+    }
     __atomic_fetch_add(&to->doorbell, 1, __ATOMIC_SEQ_CST);
     syscall(SYS_futex, &to->doorbell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }

@@ -21,10 +21,11 @@
 #include <unistd.h>
 
 enum {
-    EMU_REAL_EVENTS = 256,       /* that one holder of the lock carries out at once */
-    EMU_REAL_LATE_NS = 20000000, /* how long ago an event may have been due and still happen at that time */
-    EMU_REAL_NAP_NS = 20000,     /* between two looks of the engine while the program polls */
-    EMU_REAL_BUSY_NS = 3000,     /* a program that polls calls more often than this */
+    EMU_REAL_EVENTS = 256,      /* that one holder of the lock carries out at once */
+    EMU_REAL_NAP_NS = 50000,    /* between two looks of the engine while the program polls */
+    EMU_REAL_STREAM_NS = 25000, /* the same while packets come one after the other */
+    EMU_REAL_STREAM = 16,       /* from so many looks in a row on, about, that found large ones */
+    EMU_REAL_BUSY_NS = 20000,   /* a program that polls calls more often than this */
     EMU_REAL_TICK_NS = 1000000,
     EMU_REAL_WAIT_NS = 50000000 /* one sleep in a verbs call: whatever was missed is seen then */
 };
@@ -40,19 +41,19 @@ static struct emu_real *emu_real_of(struct emu_fabric *f)
     return (struct emu_real *)f;
 }
 
-static void emu_real_futex_wait(uint32_t *word, uint32_t seen, uint64_t ns)
+static void emu_real_futex_wait(uint32_t *word, int how, uint32_t seen, uint64_t ns)
 {
     struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 
-    syscall(SYS_futex, word, FUTEX_WAIT, seen, &t, NULL, 0);
+    syscall(SYS_futex, word, how, seen, &t, NULL, 0);
 }
 
 /* ---- the model's time --------------------------------------------------------------------------------------------------- */
 
-/** Does what is due, but not without end: the caller has other things to do, and others want the lock. */
-static void emu_real_catch_up(struct emu_real *r)
+/** Does what is due, but not without end: the caller has other things to do, and others want the lock. Returns the time. */
+static uint64_t emu_real_catch_up(struct emu_real *r)
 {
-    uint64_t real = emu_meet_time(), oldest = real - EMU_REAL_LATE_NS;
+    uint64_t real = emu_meet_time(), oldest = real - EMU_LATE_NS;
     struct emu_heap_event e;
 
     emu_carry_pull(r);
@@ -69,6 +70,7 @@ static void emu_real_catch_up(struct emu_real *r)
         r->tick = real;
         emu_carry_count(r);
     }
+    return real;
 }
 
 static uint64_t emu_real_now(struct emu_fabric *f)
@@ -113,8 +115,30 @@ static void emu_real_lock(struct emu_fabric *f)
         emu_real_before_cuda();
         return;
     }
-    emu_real_catch_up(r);
-    r->called = emu_meet_time();
+    r->called = emu_real_catch_up(r);
+}
+
+static void emu_real_wake(struct emu_owner *o)
+{
+    struct emu_real *r = emu_real_of(o->fabric);
+
+    r->woken = true; /* once for all, when the lock is let go */
+}
+
+/** Lets the lock go, and whoever waits for what happened under it look. */
+static void emu_real_let_go(struct emu_real *r)
+{
+    bool woken = r->woken, sleeps = false;
+
+    r->woken = false;
+    if (woken) {
+        __atomic_fetch_add(&r->wakes, 1, __ATOMIC_SEQ_CST);
+        sleeps = __atomic_load_n(&r->sleepers, __ATOMIC_SEQ_CST) != 0;
+    }
+    emu_real_wakes_seen = __atomic_load_n(&r->wakes, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&r->lock);
+    if (sleeps)
+        syscall(SYS_futex, &r->wakes, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 static void emu_real_unlock(struct emu_fabric *f)
@@ -122,19 +146,9 @@ static void emu_real_unlock(struct emu_fabric *f)
     struct emu_real *r = emu_real_of(f);
     bool due = r->heap.count != 0 || r->job.state == EMU_REAL_JOB_ASKED;
 
-    emu_real_wakes_seen = __atomic_load_n(&r->wakes, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&r->lock);
+    emu_real_let_go(r);
     if (due)
         emu_meet_ring(&r->meet, r->meet.self, false);
-}
-
-static void emu_real_wake(struct emu_owner *o)
-{
-    struct emu_real *r = emu_real_of(o->fabric);
-
-    __atomic_fetch_add(&r->wakes, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&r->sleepers, __ATOMIC_SEQ_CST))
-        syscall(SYS_futex, &r->wakes, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
 static int emu_real_sleep(struct emu_fabric *f, uint64_t deadline)
@@ -143,7 +157,7 @@ static int emu_real_sleep(struct emu_fabric *f, uint64_t deadline)
 
     (void)deadline; /* all callers look again */
     __atomic_fetch_add(&r->sleepers, 1, __ATOMIC_SEQ_CST);
-    emu_real_futex_wait(&r->wakes, emu_real_wakes_seen, EMU_REAL_WAIT_NS);
+    emu_real_futex_wait(&r->wakes, FUTEX_WAIT_PRIVATE, emu_real_wakes_seen, EMU_REAL_WAIT_NS);
     __atomic_fetch_sub(&r->sleepers, 1, __ATOMIC_SEQ_CST);
     return 0;
 }
@@ -218,12 +232,21 @@ static uint64_t emu_real_idle_ns(struct emu_real *r, uint64_t now, bool *doze)
 {
     uint64_t first = emu_heap_first(&r->heap), ns = first > now ? first - now : 0;
 
+    if (r->large != r->large_seen)
+        r->streak += r->streak < 2 * EMU_REAL_STREAM;
+    else
+        r->streak -= r->streak > 0;
+    r->large_seen = r->large;
     *doze = r->fabric.gpu_mrs || now - r->called >= EMU_REAL_BUSY_NS;
     if (!*doze)
         return EMU_REAL_NAP_NS;
-    if (r->left && ns > EMU_REAL_NAP_NS)
-        return EMU_REAL_NAP_NS;
-    return ns < 1000000000u ? ns : 1000000000u;
+    if (r->left && ns > EMU_REAL_STREAM_NS)
+        return EMU_REAL_STREAM_NS;
+    if (r->streak < EMU_REAL_STREAM)
+        return ns < 1000000000u ? ns : 1000000000u;
+    /* A look for each packet would be a switch of threads for each: they have dates, so several can be taken at once. */
+    *doze = false;
+    return EMU_REAL_STREAM_NS;
 }
 
 static void *emu_real_engine(void *arg)
@@ -246,11 +269,11 @@ static void *emu_real_engine(void *arg)
         emu_gpu_settle(); /* nothing is left to a thread that may not copy */
         ns = emu_real_idle_ns(r, emu_meet_time(), &doze);
         stop = r->stop;
-        pthread_mutex_unlock(&r->lock);
+        emu_real_let_go(r);
         if (doze && !__atomic_load_n(&self->asleep, __ATOMIC_SEQ_CST))
             continue; /* once more, having said so */
         if (!stop && ns)
-            emu_real_futex_wait(&self->doorbell, seen, ns);
+            emu_real_futex_wait(&self->doorbell, FUTEX_WAIT, seen, ns);
     }
     return NULL;
 }

@@ -12,7 +12,10 @@
 #include "emu_heap.h"
 #include "emu_meet.h"
 
-enum { EMU_REAL_PULLED = 1024 /* packets of others on their way that this process holds at most */ };
+enum {
+    EMU_REAL_PULLED = 1024, /* packets of others on their way that this process holds at most */
+    EMU_REAL_LARGE = 1024   /* bytes; with many of these rate counts, not latency */
+};
 
 enum emu_real_job_state { EMU_REAL_JOB_NONE, EMU_REAL_JOB_ASKED, EMU_REAL_JOB_DONE };
 
@@ -32,10 +35,13 @@ struct emu_real {
     uint64_t now; /* the model's clock: real time, or a little behind while there is much to do */
     pthread_mutex_t lock;
     pthread_t engine;
-    bool engine_runs, stop; /* stop: under the lock */
-    uint64_t called;        /* when the program last made a verbs call */
-    uint64_t tick;          /* when counters were last given to others */
-    uint32_t wakes;         /* a futex: grows with everything the program could wait for */
+    bool engine_runs, stop;     /* stop: under the lock */
+    uint64_t called;            /* when the program last made a verbs call */
+    uint64_t large, large_seen; /* large packets that came, and those that the engine knew of at its last look */
+    uint32_t streak;            /* grows with looks that find some */
+    bool woken;                 /* somebody may wait for what happened under the lock */
+    uint64_t tick;              /* when counters were last given to others */
+    uint32_t wakes;             /* a futex: grows with everything the program could wait for */
     uint32_t sleepers;
     struct emu_real_job job; /* what the engine is to call */
     uint64_t left;           /* members whose rings still hold something */
