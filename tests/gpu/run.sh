@@ -14,7 +14,8 @@
 #   --engines LIST   "stock braid"           --ports LIST    "2 1 4"       --rows LIST   rows by name, commas between
 #   --rate RATE      of a port, as in a FABRIC SPEC (default 400M: 50 MB/s)
 #   --heap KIND      DEVICE (default) or SYSMEM, see NVSHMEM_HEAP_KIND
-#   --budget S       for everything (default 530)            --mps       kernels of both processes at once, by MPS
+#   --budget S       for everything (default 530)            --stall S   for a program to print a line (default 45)
+#   --work DIR       what is built (default build-gpu)       --mps       kernels of both processes at once, by MPS
 #
 # Needs one GPU (two are used where there are two), nvcc, NVSHMEM with its device library, no mpirun, no RDMA device. Exit
 # status: 0 all right, 1 a wrong byte, a row that did not end, or two ports below 1.8 times stock's one; 2 used wrongly.
@@ -23,15 +24,15 @@ set -u
 cd "$(dirname "$0")/../.." || exit 2
 root=$PWD
 
-mode=test prebuilt='' nvshmem='' host='' out=$root/build-gpu/out engines='stock braid' ports_list='2 1 4' rows='' rate=400M
-heap=DEVICE budget=530 mps=0 asked=" $*"
-usage() { sed -n '4,24s/^# \{0,1\}//p' "$0"; }
+mode=test prebuilt='' nvshmem='' host='' out='' engines='stock braid' ports_list='2 1 4' rows='' rate=400M
+heap=DEVICE budget=530 stall=45 work=$root/build-gpu mps=0 asked=" $*"
+usage() { sed -n '4,25s/^# \{0,1\}//p' "$0"; }
 while [ $# -gt 0 ]; do
     case $1 in
     --where) mode=where ;;
     --mps) mps=1 ;;
     --help | -h) usage && exit 0 ;;
-    --pack | --prebuilt | --nvshmem | --host | --out | --engines | --ports | --rows | --rate | --heap | --budget)
+    --pack | --prebuilt | --nvshmem | --host | --out | --engines | --ports | --rows | --rate | --heap | --budget | --stall | --work)
         [ $# -ge 2 ] || { echo "run.sh: $1 needs a value" >&2 && exit 2; }
         case $1 in
         --pack) mode=pack prebuilt=$2 ;;
@@ -45,6 +46,8 @@ while [ $# -gt 0 ]; do
         --rate) rate=$2 ;;
         --heap) heap=$2 ;;
         --budget) budget=$2 ;;
+        --stall) stall=$2 ;;
+        --work) work=$2 ;;
         esac
         shift
         ;;
@@ -156,8 +159,8 @@ prepare() {
     if [ -n "$prebuilt" ]; then
         prebuilt=$(readlink -f "$prebuilt") || return 1
     elif command -v meson >/dev/null && command -v ninja >/dev/null; then
-        prebuilt=$root/build-gpu/meson
-        mkdir -p "$root/build-gpu" && build_with_meson "$prebuilt" || return 1
+        prebuilt=$work/meson
+        build_with_meson "$prebuilt" || return 1
     else
         say "run.sh: no meson here; make a folder with --pack on a machine that has it, and name it with --prebuilt" && return 1
     fi
@@ -186,18 +189,18 @@ prepare() {
 }
 
 compile() {
-    local cuda=$1 cap=$2 work=$root/build-gpu/program f pids='' host_lib
+    local cuda=$1 cap=$2 to=$work/program f pids='' host_lib
     host_lib=$(host_of "$nvshmem")
-    program=$work/gpu_test
-    mkdir -p "$work"
+    program=$to/gpu_test
+    mkdir -p "$to"
     for f in tests/gpu/*.cu; do
         "$cuda" -std=c++17 "-arch=sm_$cap" -rdc=true -O2 -I "$(headers_of "$nvshmem")" -I tests/gpu \
-            -c "$f" -o "$work/$(basename "$f").o" >"$work/$(basename "$f").log" 2>&1 &
+            -c "$f" -o "$to/$(basename "$f").o" >"$to/$(basename "$f").log" 2>&1 &
         pids="$pids $!"
     done
-    for f in $pids; do wait "$f" || { cat "$work"/*.cu.log | tail -n 40 && return 1; }; done
+    for f in $pids; do wait "$f" || { cat "$to"/*.cu.log | tail -n 40 && return 1; }; done
     # RUNPATH, so that LD_LIBRARY_PATH can name another host library.
-    "$cuda" "-arch=sm_$cap" -rdc=true "$work"/*.cu.o -o "$program" "$(device_of "$nvshmem")" \
+    "$cuda" "-arch=sm_$cap" -rdc=true "$to"/*.cu.o -o "$program" "$(device_of "$nvshmem")" \
         -L "$(dirname "$host_lib")" "-l:$(basename "$host_lib")" -Xlinker "-rpath=$(dirname "$host_lib")" \
         -Xlinker --enable-new-dtags || return 1
 }
@@ -217,8 +220,6 @@ port_list() {
     for ((i = 0; i < $1; i++)); do list=$list${list:+,}mlx5_$i:1; done
     echo "$list"
 }
-
-STALL=45
 
 # launch ENGINE PORTS ROWS SECONDS LOG: both processes; their output in LOG.0 and LOG.1.
 launch() {
@@ -242,7 +243,7 @@ launch() {
     return $rc
 }
 
-# watch LOG PID PID: waits for both. One that ends badly takes the other with it, and so do STALL seconds without a line of
+# watch LOG PID PID: waits for both. One that ends badly takes the other with it, and so do $stall seconds without a line of
 # output from either: a row's own waits are shorter. The first bad status, 124 for a stall.
 watch() {
     local log=$1 a=$2 b=$3 size='' now quiet=0 bad=0 rc p
@@ -258,7 +259,7 @@ watch() {
             wait "$p" || rc=$?
             [ "$rc" = 0 ] || [ "$bad" != 0 ] || { bad=$rc && quiet=0; }
         done
-        [ "$quiet" -lt $((2 * STALL)) ] || [ "$bad" != 0 ] || { bad=124 && quiet=0; }
+        [ "$quiet" -lt $((2 * stall)) ] || [ "$bad" != 0 ] || { bad=124 && quiet=0; }
         # Its last words first.
         [ "$bad" = 0 ] || [ "$quiet" -lt 4 ] || kill "$a" "$b" 2>/dev/null
     done
@@ -310,7 +311,10 @@ run_config() {
         harvest "$engine" "$ports" "$want" "$log"
         want=$(cat "$log.rest")
         rm -f "$log.rest"
-        [ -n "$want" ] || break
+        if [ -z "$want" ]; then
+            [ "$rc" = 0 ] || note "$engine" "$ports" "the end" "status $rc"
+            break
+        fi
         first=${want%%,*}
         note "$engine" "$ports" "$first" "ended ($rc)"
         if ! grep -q '^init pe' "$log.0" "$log.1"; then
@@ -359,6 +363,8 @@ verdict() {
     local engine ports row cell two one
     for engine in $engines; do
         for ports in $ports_list; do
+            cell=${cells["$engine $ports the end"]:-}
+            [ -z "$cell" ] || echo "$engine, $ports port(s), the end: $cell"
             for row in ${rows//,/ }; do
                 cell=${cells["$engine $ports $row"]:-missing}
                 case $engine,$cell in
@@ -387,8 +393,8 @@ mps_start() {
 [ "$mode" = where ] && where && exit 0
 [ "$mode" = pack ] && { pack && exit 0 || exit 1; }
 
-logs=$root/build-gpu/logs
-mkdir -p "$out" "$logs" && out=$(readlink -f "$out") && : >"$out/log" && : >"$out/logs.txt" || exit 2
+out=${out:-$work/out}
+mkdir -p "$out" "$work/logs" && work=$(readlink -f "$work") && logs=$work/logs && out=$(readlink -f "$out") && : >"$out/log" && : >"$out/logs.txt" || exit 2
 launches=0
 say "$(date -u '+%F %T') UTC, tests/gpu/run.sh$asked"
 prepare || exit 1
