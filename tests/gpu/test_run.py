@@ -79,12 +79,12 @@ def run(top, case, *args, second="95.0"):
     """run.sh with rows that go as the case says: (status, output, table as rows of cells)."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NVSHMEM", "BRAID", "LD_"))}
     env.update(PATH=f"{top}/bin:{env['PATH']}", MOCK=top, CASE=case, SECOND=second, NVSHMEM_HOME=f"{top}/nvshmem")
-    done = subprocess.run([RUN, "--prebuilt", BUILD, "--nvshmem", f"{top}/nvshmem", "--work", f"{top}/work", "--ports", "2",
+    done = subprocess.run([RUN, "--prebuilt", BUILD, "--nvshmem", f"{top}/nvshmem", "--work", f"{top}/made", "--ports", "2",
                            "--budget", "100", *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
                           env=env, timeout=120)
     table = {}
     try:
-        with open(f"{top}/work/out/table.txt", encoding="utf-8") as f:
+        with open(f"{top}/made/out/table.txt", encoding="utf-8") as f:
             for line in f.read().splitlines()[2:]:
                 table[line[:14].strip()] = [line[14:28].strip(), line[28:42].strip()]
     except OSError:
