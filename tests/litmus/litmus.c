@@ -15,7 +15,7 @@ struct litmus_arguments {
     const char *test, *fault;
     int mode, kind, ports; /* -1, -1, 0: all */
     uint64_t from, count, fault_count;
-    bool faults, only_faults, counts, verbose, tap, first, list;
+    bool faults, only_faults, counts, verbose, tap, first, list, real;
     int jobs, shard, shards;
     bool bad; /* something was not a number */
 };
@@ -25,7 +25,7 @@ static void litmus_usage(FILE *f)
     fprintf(
         f,
         "usage: litmus [options]\n\n"
-        "Litmus tests of order over libbraid, on the emulated fabric in virtual time.\n\n"
+        "Litmus tests of order over libbraid, on the emulated fabric in virtual time, or in real time.\n\n"
         "  --test NAME     this test only; --list shows them\n"
         "  --mode MODE     release, strict or drain only\n"
         "  --kind KIND     judged, ackvis (drain, counted) or silent (placement=auto, counted) only\n"
@@ -38,6 +38,7 @@ static void litmus_usage(FILE *f)
         "  --first         with a rule off, the first violating seed is enough\n"
         "  --jobs N        worker processes (number of cores)\n"
         "  --shard I/N     every N-th block of seeds, from the I-th (0/1)\n"
+        "  --real          between processes, by the machine's clock; loads many CPUs\n"
         "  --tap           results as TAP\n"
         "  --verbose       each op and what is seen; in this process\n\n"
         "BRAID_QUICK=1 in the environment: a tenth of the seeds.\n\n"
@@ -134,29 +135,23 @@ static void litmus_argument(int c, const char *value, struct litmus_arguments *a
         a->tap |= c == 'T';
         a->verbose |= c == 'v';
         a->list |= c == 'l';
+        a->real |= c == 'R';
         break;
     }
 }
 
 static int litmus_parse(int argc, char **argv, struct litmus_arguments *a)
 {
-    static const struct option options[] = {{"test", required_argument, NULL, 't'},
-                                            {"mode", required_argument, NULL, 'm'},
-                                            {"kind", required_argument, NULL, 'k'},
-                                            {"ports", required_argument, NULL, 'p'},
-                                            {"from", required_argument, NULL, 'f'},
-                                            {"count", required_argument, NULL, 'c'},
-                                            {"fault", required_argument, NULL, 'x'},
-                                            {"with-faults", required_argument, NULL, 'w'},
-                                            {"with-counts", no_argument, NULL, 'u'},
-                                            {"first", no_argument, NULL, 'o'},
-                                            {"jobs", required_argument, NULL, 'j'},
-                                            {"shard", required_argument, NULL, 's'},
-                                            {"tap", no_argument, NULL, 'T'},
-                                            {"verbose", no_argument, NULL, 'v'},
-                                            {"list", no_argument, NULL, 'l'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"test", required_argument, NULL, 't'},  {"mode", required_argument, NULL, 'm'},
+        {"kind", required_argument, NULL, 'k'},  {"ports", required_argument, NULL, 'p'},
+        {"from", required_argument, NULL, 'f'},  {"count", required_argument, NULL, 'c'},
+        {"fault", required_argument, NULL, 'x'}, {"with-faults", required_argument, NULL, 'w'},
+        {"with-counts", no_argument, NULL, 'u'}, {"first", no_argument, NULL, 'o'},
+        {"jobs", required_argument, NULL, 'j'},  {"shard", required_argument, NULL, 's'},
+        {"tap", no_argument, NULL, 'T'},         {"real", no_argument, NULL, 'R'},
+        {"verbose", no_argument, NULL, 'v'},     {"list", no_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     int c;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -222,7 +217,8 @@ static bool litmus_add_rules(struct litmus_board *b, const struct litmus_argumen
                                 .judge_strict = rule->judge_strict,
                                 .placement = rule->placement,
                                 .tail_off = rule->tail_off,
-                                .verbose = a->verbose};
+                                .verbose = a->verbose,
+                                .real = a->real};
         struct litmus_cell *cell;
 
         if ((wanted && strcmp(wanted, rule->rule) != 0) || (a->test && strcmp(a->test, rule->test) != 0))
@@ -249,7 +245,8 @@ static bool litmus_fill(struct litmus_board *b, const struct litmus_arguments *a
         return litmus_add_rules(b, a, a->count);
     for (int m = 0; m < LITMUS_MODES && ok; m++) {
         for (unsigned i = 0; (t = litmus_test_at(i)) && ok; i++) {
-            struct litmus_case c = {.test = t, .mode = (enum litmus_mode)m, .seed = a->from, .verbose = a->verbose};
+            struct litmus_case c = {
+                .test = t, .mode = (enum litmus_mode)m, .seed = a->from, .verbose = a->verbose, .real = a->real};
 
             if ((a->mode < 0 || a->mode == m) && (!a->test || t == litmus_test_named(a->test)))
                 ok = litmus_add_kinds(b, a, &c);
@@ -294,6 +291,7 @@ int main(int argc, char **argv)
         printf("Bail out! %s\n", !b ? "no memory" : b->n_cells ? "the board is full" : why);
         return 2;
     }
+    emu = a.real ? litmus_real_api(emu) : emu;
     for (unsigned i = 0; i < b->n_cells && a.verbose; i++)
         litmus_board_here(b, &b->cell[i], emu);
     rc = a.verbose ? 0 : litmus_board_run(b, emu);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * litmus.h - litmus tests of order over libbraid's public API, in virtual time. Included by all files of this folder.
+ * litmus.h - litmus tests of order over libbraid's public API, in virtual or real time. Included by all files of this folder.
  *
  * One *simulation* is one test, one order mode, one number of ports and one seed: a small cluster whose shape the seed
  * decides, in which some PEs write and others look at their own memory each time something lands in it. A test says
@@ -26,8 +26,8 @@ enum {
     LITMUS_MEM = 192 << 10,
     LITMUS_CHANNELS = 2,
     LITMUS_OPS = 640,     /* of one PE in one simulation */
-    LITMUS_WATCHES = 128, /* of one simulation */
-    LITMUS_SPANS = 1024,  /* that watches name, of one simulation */
+    LITMUS_WATCHES = 128, /* that one PE makes in one simulation */
+    LITMUS_SPANS = 1024,  /* that its watches name */
     LITMUS_PARTS = 32,
     LITMUS_CHAIN = 8,
     LITMUS_SETTINGS = 24,
@@ -83,6 +83,7 @@ struct litmus_case {
     unsigned placement; /**< out of order: 1 not, 2 and the device says so, 3 and it does not; 0: the seed decides */
     bool tail_off;      /**< the tail is off, whatever the test needs */
     bool verbose;
+    bool real; /**< between processes, by the machine's clock */
 };
 
 /** What came out. */
@@ -112,7 +113,8 @@ struct litmus_shape {
 struct litmus_watch {
     const char *name;
     struct litmus_span when;
-    unsigned first, n_must; /* in run->span */
+    int maker;
+    unsigned first, n_must; /* in its spans */
     /** Done once by the observer, behind the look. May issue ops and wait for them. */
     int (*then)(struct litmus_pe *p, struct litmus_watch *w);
     struct litmus_span data, word; /* for then */
@@ -142,29 +144,37 @@ struct litmus_pe {
     uint64_t random;
     struct litmus_op op[LITMUS_OPS];
     unsigned n_ops, first_alive, first_open;
-    unsigned unseen[LITMUS_WATCHES], n_unseen, next_watch; /* watches of this PE */
-    unsigned act[LITMUS_WATCHES], n_act;                   /* seen, `then` is still to be done */
-    struct litmus_span announced;                          /* the word that was last announced with */
+    struct litmus_watch *unseen[LITMUS_PES * LITMUS_WATCHES]; /* watches of this PE */
+    struct litmus_watch *act[LITMUS_PES * LITMUS_WATCHES];    /* seen, `then` is still to be done */
+    unsigned n_unseen, n_act, next_watch[LITMUS_PES];
+    struct litmus_span announced; /* the word that was last announced with */
     char last_log[256];
 };
 
+/** Watches that one PE has made. Others read what stands below n_watches. */
+struct litmus_made {
+    struct litmus_watch watch[LITMUS_WATCHES];
+    struct litmus_span span[LITMUS_SPANS];
+    unsigned n_watches, n_spans;
+};
+
+/** What PEs share. In real time they are processes: counters are changed by __atomic builtins. */
 struct litmus_run {
     const struct emu_sim_api *emu;
     const struct litmus_case *c;
     struct litmus_shape shape;
-    struct litmus_verdict *verdict;
+    struct litmus_verdict verdict;
     struct emu_sim *sim;
     struct litmus_pe *pe[LITMUS_PES];
     unsigned char *image[LITMUS_PES];
     uint32_t used[LITMUS_PES];
-    struct litmus_watch watch[LITMUS_WATCHES];
-    unsigned n_watches;
-    struct litmus_span span[LITMUS_SPANS];
-    unsigned n_spans;
-    struct litmus_span shared[4]; /* words that several PEs change */
-    int open;                     /* PEs that still issue, and watches not done */
-    int busy;                     /* PEs that issue, as writers or because of what they saw */
-    uint64_t moved_ns;            /* when the last of that ended */
+    struct litmus_made made[LITMUS_PES];
+    uint32_t shared[4]; /* words of PE 0 that several PEs change: 1 and where; 0: none yet */
+    uint64_t patience_ns;
+    size_t bytes;      /* of all this */
+    int open;          /* PEs that still issue, and watches not done */
+    int busy;          /* PEs that issue, as writers or because of what they saw */
+    uint64_t moved_ns; /* when the last of that ended */
     int failed;
 };
 
@@ -190,6 +200,10 @@ void litmus_run_one(const struct emu_sim_api *emu, const struct litmus_case *c, 
 int litmus_fail(struct litmus_pe *p, int rc, const char *what);
 /** Prints a line with time and PE, in verbose runs. */
 __attribute__((format(printf, 2, 3))) void litmus_note(const struct litmus_pe *p, const char *fmt, ...);
+
+/* litmus_real.c */
+/** The same calls for PEs that are processes in real time. One simulation at a time. */
+const struct emu_sim_api *litmus_real_api(const struct emu_sim_api *emu);
 
 /* litmus_watch.c */
 /** A new watch of when.pe; must spans are added with litmus_must(). NULL: -ENOSPC. */

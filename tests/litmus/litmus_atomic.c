@@ -51,11 +51,17 @@ int litmus_round_put_atomic(struct litmus_pe *p)
 /** The word that all PEs add to: the first of PE 0's memory that is asked for. */
 static struct litmus_span litmus_shared(struct litmus_pe *p, unsigned which, uint32_t len)
 {
-    struct litmus_run *r = p->run;
+    uint32_t *shared = &p->run->shared[which], at = __atomic_load_n(shared, __ATOMIC_SEQ_CST);
+    struct litmus_span s;
 
-    if (!r->shared[which].len)
-        r->shared[which] = litmus_fresh(p, 0, len, 8);
-    return r->shared[which];
+    if (at == 0) {
+        s = litmus_fresh(p, 0, len, 8);
+        if (!s.len)
+            return s;
+        if (__atomic_compare_exchange_n(shared, &at, s.at + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            at = s.at + 1; /* else another PE was first */
+    }
+    return (struct litmus_span){0, at - 1, len};
 }
 
 /** All PEs add to two words of PE 0, one of them by fetch-and-add too. */

@@ -108,7 +108,7 @@ static void litmus_seed(struct litmus_board *b, struct litmus_cell *cell, uint64
     c.seed = seed;
     c.ports = litmus_cell_ports(cell, seed);
     litmus_run_one(emu, &c, &v);
-    if (seed % LITMUS_REPEAT == 0)
+    if (seed % LITMUS_REPEAT == 0 && !c.real)
         litmus_repeat(emu, &c, &v);
     cell->done++;
     b->simulations++;

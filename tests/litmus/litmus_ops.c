@@ -52,11 +52,13 @@ int litmus_any_other(struct litmus_pe *p)
 
 struct litmus_span litmus_fresh(struct litmus_pe *p, int pe, uint32_t len, uint32_t align)
 {
-    uint32_t at = (p->run->used[pe] + align - 1) / align * align;
+    uint32_t *used = &p->run->used[pe], old = __atomic_load_n(used, __ATOMIC_RELAXED), at;
 
-    if (at + len > LITMUS_MEM)
-        return (struct litmus_span){pe, at, 0};
-    p->run->used[pe] = at + len;
+    do {
+        at = (old + align - 1) / align * align;
+        if (at + len > LITMUS_MEM)
+            return (struct litmus_span){pe, at, 0};
+    } while (!__atomic_compare_exchange_n(used, &old, at + len, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return (struct litmus_span){pe, at, len};
 }
 
@@ -193,11 +195,10 @@ static uint64_t litmus_word(struct litmus_pe *p, struct litmus_span word)
 int litmus_add(struct litmus_pe *p, int ch, struct litmus_span word, uint64_t value)
 {
     struct litmus_issue i = {.what = LITMUS_SIGNAL_ADD, .ch = ch, .dst = word, .value = value, .op = litmus_op_new(p)};
-    uint64_t sum = word.len ? litmus_word(p, word) + value : 0;
 
     if (!i.op || !word.len)
         return -ENOSPC;
-    memcpy(litmus_image(p, word), &sum, sizeof(sum));
+    __atomic_fetch_add((uint64_t *)(void *)litmus_image(p, word), value, __ATOMIC_SEQ_CST);
     return litmus_issue(p, &i);
 }
 
@@ -293,37 +294,35 @@ int litmus_atomic_odd(struct litmus_pe *p, int ch, struct litmus_span word)
 int litmus_add_small(struct litmus_pe *p, int ch, struct litmus_span word, uint32_t value)
 {
     struct litmus_issue i = {.what = LITMUS_ATOMIC, .ch = ch, .dst = word, .op = litmus_op_new(p)};
-    uint32_t sum = word.len ? (uint32_t)litmus_word(p, word) + value : 0;
 
     if (!i.op || !word.len)
         return -ENOSPC;
     i.atomic = (struct braid_atomic){.op = BRAID_ATOMIC_ADD, .bytes = 4, .operand = value};
-    memcpy(litmus_image(p, word), &sum, sizeof(sum));
+    __atomic_fetch_add((uint32_t *)(void *)litmus_image(p, word), value, __ATOMIC_SEQ_CST);
     return litmus_issue(p, &i);
 }
 
 int litmus_xor_high(struct litmus_pe *p, int ch, struct litmus_span word, uint32_t value)
 {
     struct litmus_issue i = {.what = LITMUS_ATOMIC, .ch = ch, .dst = word, .op = litmus_op_new(p)};
-    uint64_t high = (uint64_t)value << 32, mixed = word.len ? litmus_word(p, word) ^ high : 0;
+    uint64_t high = (uint64_t)value << 32;
 
     if (!i.op || !word.len)
         return -ENOSPC;
     i.atomic = (struct braid_atomic){.op = BRAID_ATOMIC_XOR, .bytes = 8, .operand = high};
-    memcpy(litmus_image(p, word), &mixed, sizeof(mixed));
+    __atomic_fetch_xor((uint64_t *)(void *)litmus_image(p, word), high, __ATOMIC_SEQ_CST);
     return litmus_issue(p, &i);
 }
 
 int litmus_fetch_add(struct litmus_pe *p, int ch, struct litmus_span word)
 {
     struct litmus_issue i = {.what = LITMUS_ATOMIC, .ch = ch, .dst = word, .op = litmus_op_new(p)};
-    uint64_t sum = word.len ? litmus_word(p, word) + 1 : 0;
 
     if (!i.op || !word.len)
         return -ENOSPC;
     i.atomic = (struct braid_atomic){.op = BRAID_ATOMIC_FETCH_ADD, .bytes = 8, .operand = 1};
     i.op->ticket = true;
-    memcpy(litmus_image(p, word), &sum, sizeof(sum));
+    __atomic_fetch_add((uint64_t *)(void *)litmus_image(p, word), 1, __ATOMIC_SEQ_CST);
     return litmus_issue(p, &i);
 }
 

@@ -116,7 +116,8 @@ void litmus_report_tables(const struct litmus_board *b)
             litmus_table(b, (enum litmus_mode)mode, (enum litmus_kind)kind);
     }
     litmus_rule_table(b);
-    printf("\n%" PRIu64 " simulations; emulated (virtual time)\n", b->simulations);
+    printf("\n%" PRIu64 " simulations; emulated (%s time)\n", b->simulations,
+           b->n_cells && b->cell[0].c.real ? "real" : "virtual");
     for (unsigned i = 0; i < b->n_cells; i++) {
         const struct litmus_cell *cell = &b->cell[i];
 

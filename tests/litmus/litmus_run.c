@@ -9,10 +9,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { LITMUS_PAGE = 4096, LITMUS_PORTS_TEXT = 512, LITMUS_LIMIT_MS = 1000 };
+enum { LITMUS_PATIENCE_NS = 50000000 /* longer than any repeat of a lost packet takes */ };
+#define LITMUS_PATIENCE_REAL_NS 30000000000u /* the same where a process may have to wait for a CPU */
 
 void litmus_note(const struct litmus_pe *p, const char *fmt, ...)
 {
@@ -31,10 +33,11 @@ int litmus_fail(struct litmus_pe *p, int rc, const char *what)
 {
     struct litmus_run *r = p->run;
 
-    if (!r->failed) {
-        r->failed = rc;
-        snprintf(r->verdict->text, sizeof(r->verdict->text), "PE %d at %" PRIu64 " ns, %s: %d (%s); last log: %s",
-                 p->pe, r->emu->now(), what, rc, strerror(-rc), p->last_log);
+    int none = 0;
+
+    if (__atomic_compare_exchange_n(&r->failed, &none, rc, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+        snprintf(r->verdict.text, sizeof(r->verdict.text), "PE %d at %" PRIu64 " ns, %s: %d (%s); last log: %s", p->pe,
+                 r->emu->now(), what, rc, strerror(-rc), p->last_log);
     }
     litmus_note(p, "FAILED %s: %d", what, rc);
     return rc;
@@ -152,7 +155,9 @@ static int litmus_connect(struct litmus_pe *p)
 static bool litmus_room(const struct litmus_pe *p)
 {
     const struct litmus_run *r = p->run;
-    bool room = p->n_ops + 80 <= LITMUS_OPS && r->n_watches + 8 <= LITMUS_WATCHES && r->n_spans + 100 <= LITMUS_SPANS;
+    const struct litmus_made *made = &r->made[p->pe];
+    bool room =
+        p->n_ops + 80 <= LITMUS_OPS && made->n_watches + 8 <= LITMUS_WATCHES && made->n_spans + 100 <= LITMUS_SPANS;
 
     for (int i = 0; room && i < r->c->test->pes; i++)
         room = r->used[i] + 6 * r->shape.len_max + 8192 <= LITMUS_MEM;
@@ -180,10 +185,10 @@ static int litmus_work(struct litmus_pe *p)
 
     if (p->pe == 0 || r->shape.all_write)
         rc = litmus_write(p);
-    r->open--;
-    r->busy--;
-    r->moved_ns = r->emu->now();
-    while (rc == 0 && (r->open > 0 || p->n_act)) {
+    __atomic_store_n(&r->moved_ns, r->emu->now(), __ATOMIC_SEQ_CST);
+    __atomic_fetch_sub(&r->busy, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_sub(&r->open, 1, __ATOMIC_SEQ_CST);
+    while (rc == 0 && (__atomic_load_n(&r->open, __ATOMIC_SEQ_CST) > 0 || p->n_act)) {
         rc = litmus_act(p);
         rc = rc ? rc : litmus_idle(p);
         litmus_give_up(p);
@@ -210,45 +215,38 @@ static int litmus_main(void *arg, int pe)
     return rc;
 }
 
-static void litmus_free(struct litmus_run *r)
+static size_t litmus_page_up(size_t n)
 {
-    for (int i = 0; r && i < LITMUS_PES; i++) {
-        if (r->pe[i])
-            free(r->pe[i]->bytes);
-        free(r->pe[i]);
-        free(r->image[i]);
-    }
-    free(r);
+    return (n + LITMUS_PAGE - 1) / LITMUS_PAGE * LITMUS_PAGE;
 }
 
-static struct litmus_run *litmus_new(const struct emu_sim_api *emu, const struct litmus_case *c,
-                                     struct litmus_verdict *v)
+/** Everything in one piece that processes share, where PEs are processes. */
+static struct litmus_run *litmus_new(const struct emu_sim_api *emu, const struct litmus_case *c)
 {
-    struct litmus_run *r = calloc(1, sizeof(*r));
-    bool ok = r != NULL;
+    size_t each = litmus_page_up(sizeof(struct litmus_pe)) + 2 * litmus_page_up(LITMUS_MEM);
+    size_t bytes = litmus_page_up(sizeof(struct litmus_run)) + each * (size_t)c->test->pes;
+    struct litmus_run *r = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char *at;
 
-    for (int i = 0; ok && i < c->test->pes; i++) {
-        r->pe[i] = calloc(1, sizeof(*r->pe[i]));
-        r->image[i] = calloc(1, LITMUS_MEM);
-        ok = r->pe[i] && r->image[i];
-        if (ok) /* whole pages: cuts follow addresses, and a run must not depend on where malloc put things */
-            r->pe[i]->bytes = aligned_alloc(LITMUS_PAGE, LITMUS_MEM);
-        ok = ok && r->pe[i]->bytes;
-        if (!ok)
-            break;
-        memset(r->pe[i]->bytes, 0, LITMUS_MEM);
-        r->pe[i]->run = r;
-        r->pe[i]->pe = i;
-        r->pe[i]->random = c->seed * 0x9e3779b97f4a7c15u + (uint64_t)i * 0x2545f4914f6cdd1du;
-    }
-    if (!ok) {
-        litmus_free(r);
+    if (r == MAP_FAILED)
         return NULL;
+    at = (char *)r + litmus_page_up(sizeof(*r));
+    for (int i = 0; i < c->test->pes; i++, at += each) {
+        struct litmus_pe *p = (struct litmus_pe *)(void *)at;
+
+        r->pe[i] = p;
+        p->run = r;
+        p->pe = i;
+        p->random = c->seed * 0x9e3779b97f4a7c15u + (uint64_t)i * 0x2545f4914f6cdd1du;
+        /* Whole pages: cuts follow addresses, and a run must not depend on where memory lies. */
+        p->bytes = (unsigned char *)at + litmus_page_up(sizeof(*p));
+        r->image[i] = p->bytes + litmus_page_up(LITMUS_MEM);
     }
+    r->bytes = bytes;
     r->emu = emu;
     r->c = c;
-    r->verdict = v;
     r->open = r->busy = c->test->pes;
+    r->patience_ns = c->real ? LITMUS_PATIENCE_REAL_NS : LITMUS_PATIENCE_NS;
     litmus_shape_draw(c, &r->shape);
     return r;
 }
@@ -270,7 +268,7 @@ void litmus_run_one(const struct emu_sim_api *emu, const struct litmus_case *c, 
     char why[LITMUS_TEXT] = "out of memory";
 
     memset(v, 0, sizeof(*v));
-    r = litmus_new(emu, c, v);
+    r = litmus_new(emu, c);
     v->rc = r ? 0 : -ENOMEM;
     if (r) {
         struct emu_sim_options o = {sizeof(o), r->shape.fabric, c->seed, EMU_SIM_COROUTINES,
@@ -286,10 +284,15 @@ void litmus_run_one(const struct emu_sim_api *emu, const struct litmus_case *c, 
         emu->close(r->sim);
         if (r->failed && v->rc == 0)
             v->rc = r->failed;
+        v->violations = r->verdict.violations;
+        v->bytes = r->verdict.bytes;
+        v->conclusions = r->verdict.conclusions;
+        memcpy(v->text, r->verdict.text, sizeof(v->text));
     }
     if (v->rc && v->text[0] == '\0')
         snprintf(v->text, sizeof(v->text), "%s", why);
     if (v->rc && c->verbose)
         printf("# run: %d, %s\n", v->rc, why);
-    litmus_free(r);
+    if (r)
+        munmap(r, r->bytes);
 }

@@ -146,7 +146,8 @@ static void litmus_options(const struct litmus_case *c, struct litmus_draw *d, s
     litmus_setting(s, "sq_depth=%s", litmus_word_of(d, queues, 5));
     litmus_setting(s, "pace=%s", litmus_pick(d, 4) ? "auto" : "off");
     litmus_setting(s, "reply_timeout=%s", c->test->need & LITMUS_NEED_SLOW ? "10" : litmus_word_of(d, replies, 3));
-    litmus_setting(s, "timeout=8"); /* 1 ms: a lost packet must not outlast the run */
+    /* 1 ms: a lost packet must not outlast the run; where processes wait for a CPU 268 ms. */
+    litmus_setting(s, "timeout=%d", c->real ? 16 : 8);
     litmus_setting(s, "log=%s", c->verbose ? "debug" : "warn");
     if (c->fault)
         litmus_setting(s, "fault=%s", c->fault);

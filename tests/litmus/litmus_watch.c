@@ -11,42 +11,42 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LITMUS_PATIENCE_NS = 50000000 /* longer than any repeat of a lost packet takes */ };
-
 struct litmus_watch *litmus_watch_new(struct litmus_pe *p, const char *name, struct litmus_span when)
 {
     struct litmus_run *r = p->run;
-    struct litmus_watch *w = &r->watch[r->n_watches];
+    struct litmus_made *made = &r->made[p->pe];
+    struct litmus_watch *w = &made->watch[made->n_watches];
 
-    if (r->n_watches == LITMUS_WATCHES || !when.len)
+    if (made->n_watches == LITMUS_WATCHES || !when.len)
         return NULL;
-    *w = (struct litmus_watch){.name = name, .when = when, .first = r->n_spans};
-    r->n_watches++;
-    r->open++;
+    *w = (struct litmus_watch){.name = name, .when = when, .maker = p->pe, .first = made->n_spans};
+    __atomic_fetch_add(&r->open, 1, __ATOMIC_SEQ_CST);
+    /* What must hold is added before anything is issued that could let it be seen. */
+    __atomic_store_n(&made->n_watches, made->n_watches + 1, __ATOMIC_RELEASE);
     return w;
 }
 
 void litmus_must(struct litmus_pe *p, struct litmus_watch *w, struct litmus_span span)
 {
-    struct litmus_run *r = p->run;
+    struct litmus_made *made = &p->run->made[p->pe];
 
     if (!w)
         return; /* the caller sees that, too */
-    if (r->n_spans == LITMUS_SPANS || span.pe != w->when.pe || w->first + w->n_must != r->n_spans) {
+    if (made->n_spans == LITMUS_SPANS || span.pe != w->when.pe || w->first + w->n_must != made->n_spans) {
         litmus_fail(p, -EINVAL, "a conclusion that this watch cannot draw, or named behind the next watch");
         return;
     }
-    r->span[r->n_spans++] = span;
+    made->span[made->n_spans++] = span;
     w->n_must++;
 }
 
 /** Writes down the first violation of a run. */
 static void litmus_violation(struct litmus_pe *p, const char *name, uint64_t bytes, const char *what)
 {
-    struct litmus_verdict *v = p->run->verdict;
+    struct litmus_verdict *v = &p->run->verdict;
 
-    v->bytes += bytes;
-    if (v->violations++ == 0)
+    __atomic_fetch_add(&v->bytes, bytes, __ATOMIC_RELAXED);
+    if (__atomic_fetch_add(&v->violations, 1, __ATOMIC_SEQ_CST) == 0)
         snprintf(v->text, sizeof(v->text), "PE %d at %" PRIu64 " ns, %s: %s", p->pe, p->run->emu->now(), name, what);
     litmus_note(p, "VIOLATION %s: %s", name, what);
 }
@@ -71,6 +71,11 @@ bool litmus_compare(struct litmus_pe *p, const char *name, struct litmus_span sp
     return false;
 }
 
+static void litmus_conclude(struct litmus_pe *p)
+{
+    __atomic_fetch_add(&p->run->verdict.conclusions, 1, __ATOMIC_RELAXED);
+}
+
 /** A word that takes several values: they must come in their order, none other. True at the last one. */
 static bool litmus_chain(struct litmus_pe *p, struct litmus_watch *w)
 {
@@ -80,7 +85,7 @@ static bool litmus_chain(struct litmus_pe *p, struct litmus_watch *w)
     memcpy(&v, p->bytes + w->when.at, sizeof(v));
     if (v == (w->at_chain ? w->chain[w->at_chain - 1] : 0))
         return false;
-    p->run->verdict->conclusions++;
+    litmus_conclude(p);
     for (unsigned i = w->at_chain; i < w->n_chain; i++) {
         if (v == w->chain[i]) {
             w->at_chain = i + 1;
@@ -105,50 +110,64 @@ static bool litmus_sees(struct litmus_pe *p, struct litmus_watch *w)
     return seen;
 }
 
+/** Notes the watches of this PE that were made since it last looked. */
+static void litmus_collect(struct litmus_pe *p)
+{
+    for (int maker = 0; maker < p->run->c->test->pes; maker++) {
+        struct litmus_made *made = &p->run->made[maker];
+        unsigned n = __atomic_load_n(&made->n_watches, __ATOMIC_ACQUIRE);
+
+        for (; p->next_watch[maker] < n; p->next_watch[maker]++) {
+            if (made->watch[p->next_watch[maker]].when.pe == p->pe)
+                p->unseen[p->n_unseen++] = &made->watch[p->next_watch[maker]];
+        }
+    }
+}
+
 void litmus_look(struct litmus_pe *p)
 {
     struct litmus_run *r = p->run;
     unsigned kept = 0;
 
-    for (; p->next_watch < r->n_watches; p->next_watch++) {
-        if (r->watch[p->next_watch].when.pe == p->pe)
-            p->unseen[p->n_unseen++] = p->next_watch;
-    }
+    litmus_collect(p);
     for (unsigned k = 0; k < p->n_unseen; k++) {
-        struct litmus_watch *w = &r->watch[p->unseen[k]];
+        struct litmus_watch *w = p->unseen[k];
 
         if (!litmus_sees(p, w)) {
-            p->unseen[kept++] = p->unseen[k];
+            p->unseen[kept++] = w;
             continue;
         }
         atomic_thread_fence(memory_order_acquire);
         w->seen = true;
         litmus_note(p, "sees %s at %u", w->name, w->when.at);
         for (unsigned i = 0; i < w->n_must; i++) {
-            r->verdict->conclusions++;
-            litmus_compare(p, w->name, r->span[w->first + i], r->span[w->first + i].at);
+            struct litmus_span must = r->made[w->maker].span[w->first + i];
+
+            litmus_conclude(p);
+            litmus_compare(p, w->name, must, must.at);
         }
         if (w->then)
-            p->act[p->n_act++] = p->unseen[k];
+            p->act[p->n_act++] = w;
         else
-            r->open--;
+            __atomic_fetch_sub(&r->open, 1, __ATOMIC_SEQ_CST);
     }
     p->n_unseen = kept;
 }
 
 int litmus_act(struct litmus_pe *p)
 {
+    struct litmus_run *r = p->run;
     int rc = 0;
 
     for (unsigned k = 0; k < p->n_act && rc == 0; k++) { /* what is done may let more be seen */
-        struct litmus_watch *w = &p->run->watch[p->act[k]];
+        struct litmus_watch *w = p->act[k];
 
-        p->run->busy++;
+        __atomic_fetch_add(&r->busy, 1, __ATOMIC_SEQ_CST);
         rc = w->then(p, w);
         rc = rc ? rc : litmus_quiet(p, 0, BRAID_ALL_PES); /* nobody leaves while others may have to answer it */
-        p->run->busy--;
-        p->run->open--;
-        p->run->moved_ns = p->run->emu->now();
+        __atomic_store_n(&r->moved_ns, r->emu->now(), __ATOMIC_SEQ_CST);
+        __atomic_fetch_sub(&r->busy, 1, __ATOMIC_SEQ_CST);
+        __atomic_fetch_sub(&r->open, 1, __ATOMIC_SEQ_CST);
     }
     p->n_act = 0;
     return rc;
@@ -158,11 +177,12 @@ void litmus_give_up(struct litmus_pe *p)
 {
     struct litmus_run *r = p->run;
 
-    if (r->busy > 0 || r->emu->now() < r->moved_ns + LITMUS_PATIENCE_NS)
+    if (__atomic_load_n(&r->busy, __ATOMIC_SEQ_CST) > 0 ||
+        r->emu->now() < __atomic_load_n(&r->moved_ns, __ATOMIC_SEQ_CST) + r->patience_ns)
         return;
     for (unsigned k = 0; k < p->n_unseen; k++) {
-        litmus_violation(p, r->watch[p->unseen[k]].name, r->watch[p->unseen[k]].when.len, "it was never seen");
-        r->open--;
+        litmus_violation(p, p->unseen[k]->name, p->unseen[k]->when.len, "it was never seen");
+        __atomic_fetch_sub(&r->open, 1, __ATOMIC_SEQ_CST);
     }
     p->n_unseen = 0;
 }
@@ -191,7 +211,7 @@ void litmus_final(struct litmus_pe *p)
 {
     char text[160];
 
-    p->run->verdict->conclusions++;
+    litmus_conclude(p);
     litmus_compare(p, "memory in the end", (struct litmus_span){p->pe, 0, LITMUS_MEM}, 0);
     for (unsigned k = 0; k < p->n_ops; k++) {
         const struct litmus_op *op = &p->op[k];
