@@ -102,11 +102,13 @@ int braid_option_at(size_t i, struct braid_option_row *out);
 const char *braid_version(void);
 
 /**
- * Opens the ports named by the option "ports" ("mlx5_0:1,mlx5_1:1"; ":1" may be left out) as rails, in that order.
- * Loads libibverbs.so.1 by name; an object with that SONAME that is already in the process is used.
+ * Opens the ports named by the option "ports" ("mlx5_0:1,mlx5_1:1"; ":1" may be left out) as rails, in that order. By default
+ * ("auto") these are the ports nearest to the GPU of the calling thread's CUDA context, or to the one that the option "gpu" names;
+ * GPUs of one host that are as near to the same ports share them evenly, each process computing the same from the PCI tree.
+ * Without a GPU all usable ports are taken. Of chosen ports one that cannot be opened is left out with a warning. Loads libibverbs.so.1 by name; an object with that SONAME that is already in the process is used.
  *
  * Returns 0 and a context; -EINVAL for a bad option (unknown name, bad value, no port, a port named twice); -E2BIG for
- * more than BRAID_MAX_RAILS ports; -ENODEV where a port does not exist (the message lists what does); -ENETDOWN where
+ * more than BRAID_MAX_RAILS ports; -ENODEV where a port does not exist, or none can be chosen (the message lists what does); -ENETDOWN where
  * it is not ACTIVE; -ENOTSUP where its device has no atomics; -ELIBACC where libibverbs cannot be loaded; -ENOMEM; or what
  * the verbs call said.
  */
@@ -157,6 +159,30 @@ struct braid_rail_stats {
 
 /** 0, or -EINVAL for a rail out of range. Figures of a channel in use by another thread may be a moment old. */
 int braid_rail_stats_at(const struct braid *b, int rail, struct braid_rail_stats *out);
+
+/** How far apart two devices are on the PCI tree, nearest first. */
+enum braid_near {
+    BRAID_NEAR_PIX,    /**< behind one PCIe switch */
+    BRAID_NEAR_PXB,    /**< behind several */
+    BRAID_NEAR_PHB,    /**< below one host bridge */
+    BRAID_NEAR_NODE,   /**< in one NUMA node */
+    BRAID_NEAR_SYS,    /**< across nodes */
+    BRAID_NEAR_UNKNOWN /**< ports were named, or there is no GPU */
+};
+
+/** The GPU whose memory may be registered here. */
+struct braid_gpu {
+    size_t size;          /**< sizeof(struct braid_gpu), set by the caller */
+    char pci[24];         /**< "0000:3b:00.0" */
+    enum braid_near near; /**< the rails that ports=auto chose */
+    int dmabuf;           /**< 1: its memory can be had as a dma-buf */
+    int host_flush;       /**< 1: cuFlushGPUDirectRDMAWrites() works on it */
+    int ordered;          /**< 1: its kernels see writes of NICs in their order without that */
+};
+
+/** Asks CUDA about the GPU of the calling thread's context, or after braid_connect() the one that it was called with. 0; -EINVAL
+ *  for a size that is none; -ENODEV where this process uses no GPU; -EIO where CUDA does not tell. Thread rules as for regions. */
+int braid_gpu_at(struct braid *b, struct braid_gpu *out);
 
 /** The i-th channel (option "channels" says how many), or NULL where there is none or before braid_connect(). */
 struct braid_channel *braid_channel_at(struct braid *b, int i);

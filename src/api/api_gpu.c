@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * api_gpu.c - memory of the GPU: a region of it registered on every rail, and the flush line in it that peers' flushes read.
- * May not touch that memory by CPU, nor bring CUDA into the process. Called by api_mem.c and api_peer.c; next: src/gpu
+ * May not touch that memory by CPU, nor bring CUDA into the process. Called by the user, api_mem.c and api_peer.c; next: src/gpu
  */
 #include "api.h"
 
@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+
+_Static_assert(sizeof(((struct braid_gpu *)NULL)->pci) >= GPU_PCI_SIZE, "an address fits");
 
 #define API_GPU_HINT "load nvidia-peermem, or use a driver, kernel and rdma-core with dma-buf of GPU memory"
 
@@ -163,4 +165,24 @@ int api_gpu_reg(struct braid_mem *mem, void *addr, void *alias)
     }
     api_gpu_source_close(&s);
     return rc;
+}
+
+int braid_gpu_at(struct braid *b, struct braid_gpu *out)
+{
+    struct gpu_about about;
+    if (!b || !out || out->size != sizeof(*out)) /* grows at its end: then older sizes will be known here */
+        return -EINVAL;
+    int device = b->gpu.device >= 0 ? b->gpu.device : gpu_current(b->gpu.cuda);
+    int rc = device < 0 ? -ENODEV : gpu_about(b->gpu.cuda, device, &about);
+    if (rc)
+        return rc;
+    *out = (struct braid_gpu){
+        .size = sizeof(*out),
+        .near = (enum braid_near)b->gpu.near,
+        .dmabuf = about.dmabuf,
+        .host_flush = about.host_flush,
+        .ordered = about.ordered,
+    };
+    memcpy(out->pci, about.pci, sizeof(about.pci));
+    return 0;
 }

@@ -18,6 +18,7 @@ struct api_gpu {
     bool no_dmabuf; /**< refused by driver, kernel or a device, which has been logged */
     int refused;    /**< why there is no flush line in its memory; 0: nobody asked for one */
     void *line;     /**< memory of it, or NULL */
+    int near;       /**< enum braid_near of the rails that were chosen for it */
 };
 
 /** Whose memory this is: RAIL_WIRE_MEMORY_GPU; 0 for the host's; or a negative errno where it cannot be registered; logs. */

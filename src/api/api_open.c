@@ -5,8 +5,8 @@
  */
 #include "api.h"
 
+#include "api_ports.h"
 #include "gpu.h"
-#include "portlist.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -133,14 +133,25 @@ static int api_rail_config(const struct braid *b, struct rail_config *out)
     return iprange_parse(o->gid_range, &b->log, &out->gid_range);
 }
 
-static int api_open_rails(struct braid *b)
+/* Opens one more rail. 0 or a negative errno; logs. */
+static int api_open_rail(struct braid *b, const struct portlist_item *port, const struct rail_config *config)
+{
+    struct rail **rail = &b->rail[b->rail_count];
+    int rc = rail_open(b->verbs, &b->log, port->dev, port->port, config, rail);
+    if (rc)
+        return rc;
+    log_write(&b->log, LOG_LEVEL_INFO, "rail %u is port %s: %.0f Gb/s, MTU %u, GID index %u", b->rail_count,
+              (*rail)->name, (double)(*rail)->address.rate_bits / 1e9, (*rail)->address.mtu, (*rail)->gid_index);
+    b->rail_count++;
+    return 0;
+}
+
+/* Ports that were named: all of them, or none. */
+static int api_open_named(struct braid *b, struct rail_config *config)
 {
     struct portlist ports;
     uint8_t planes[BRAID_MAX_RAILS];
-    struct rail_config config;
-    int rc = api_rail_config(b, &config);
-    if (!rc)
-        rc = portlist_parse(b->options.ports, &b->log, &ports);
+    int rc = portlist_parse("ports", b->options.ports, &b->log, &ports);
     if (rc)
         return rc;
     if (b->options.rails > ports.count) {
@@ -151,19 +162,60 @@ static int api_open_rails(struct braid *b)
     rc = api_planes(b, ports.count, planes);
     if (!rc)
         rc = verbs_load(&b->log, &b->verbs);
-    if (rc)
-        return rc;
     unsigned wanted = b->options.rails ? b->options.rails : ports.count;
-    for (unsigned i = 0; i < wanted; i++) {
-        config.plane = planes[i];
-        rc = rail_open(b->verbs, &b->log, ports.item[i].dev, ports.item[i].port, &config, &b->rail[i]);
+    for (unsigned i = 0; i < wanted && !rc; i++) {
+        config->plane = planes[i];
+        rc = api_open_rail(b, &ports.item[i], config);
+    }
+    return rc;
+}
+
+/* Ports that were chosen: those that can be opened, or where none can, another choice. */
+static int api_open_chosen(struct braid *b, struct api_auto *choice, struct rail_config *config)
+{
+    struct portlist ports;
+    uint8_t planes[BRAID_MAX_RAILS];
+    while (!b->rail_count) {
+        int rc = api_auto_choose(choice, &ports);
+        if (!rc)
+            rc = api_planes(b, ports.count, planes);
+        if (!rc && !b->verbs)
+            rc = verbs_load(&b->log, &b->verbs);
         if (rc)
             return rc;
-        b->rail_count++;
-        log_write(&b->log, LOG_LEVEL_INFO, "rail %u is port %s: %.0f Gb/s, MTU %u, GID index %u", i, b->rail[i]->name,
-                  (double)b->rail[i]->address.rate_bits / 1e9, b->rail[i]->address.mtu, b->rail[i]->gid_index);
+        for (unsigned i = 0; i < ports.count; i++) {
+            char why[256];
+            config->plane = planes[i];
+            rc = api_open_rail(b, &ports.item[i], config);
+            api_auto_why(choice, i, why, sizeof(why));
+            if (!rc) {
+                log_write(&b->log, LOG_LEVEL_INFO, "rail %u was chosen: %s", b->rail_count - 1, why);
+                continue;
+            }
+            api_auto_failed(choice, i);
+            log_write(&b->log, LOG_LEVEL_WARN, "port %s:%u is left out: it cannot be opened (%s)", ports.item[i].dev,
+                      ports.item[i].port, strerror(-rc));
+        }
     }
+    b->gpu.near = api_auto_near(choice);
+    api_auto_log_left(choice);
     return 0;
+}
+
+static int api_open_rails(struct braid *b)
+{
+    struct rail_config config;
+    struct api_auto *choice = NULL;
+    int rc = api_rail_config(b, &config);
+    if (rc)
+        return rc;
+    if (strcmp(b->options.ports, "auto") != 0)
+        return api_open_named(b, &config);
+    rc = api_auto_open(b, &choice);
+    if (!rc)
+        rc = api_open_chosen(b, choice, &config);
+    api_auto_close(choice);
+    return rc;
 }
 
 int braid_open(const struct braid_options *options, struct braid **out)
@@ -185,6 +237,7 @@ int braid_open(const struct braid_options *options, struct braid **out)
         b->cookie = random_next(&system);
         log_write(&b->log, LOG_LEVEL_DEBUG, "seed %llu", (unsigned long long)seed);
         b->gpu.device = API_NO_GPU;
+        b->gpu.near = BRAID_NEAR_UNKNOWN;
         rc = gpu_open(&b->log, &b->gpu.cuda);
         if (!rc)
             rc = api_open_rails(b);

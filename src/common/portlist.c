@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* portlist.c - reads the option "ports". Bad text is refused, never guessed at. Called by api when opening. */
+/* portlist.c - reads the options "ports" and "only". Bad text is refused, never guessed at. Called by api when opening. */
 #include "portlist.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static bool portlist_item(const char *text, size_t len, struct portlist_item *ou
 {
     const char *colon = memchr(text, ':', len);
     size_t name_len = colon ? (size_t)(colon - text) : len;
-    *out = (struct portlist_item){.port = 1};
+    *out = (struct portlist_item){.port = 1, .every = !colon};
     if (name_len == 0 || name_len >= sizeof(out->dev))
         return false;
     for (size_t i = 0; i < name_len; i++) {
@@ -54,28 +54,28 @@ static bool portlist_has(const struct portlist *list, const struct portlist_item
     return false;
 }
 
-int portlist_parse(const char *text, const struct log *log, struct portlist *out)
+int portlist_parse(const char *option, const char *text, const struct log *log, struct portlist *out)
 {
     struct portlist list = {0};
     if (!*text) {
-        log_write(log, LOG_LEVEL_ERROR, "option \"ports\" names no port: " PORTLIST_EXAMPLE);
+        log_write(log, LOG_LEVEL_ERROR, "option \"%s\" names no port: " PORTLIST_EXAMPLE, option);
         return -EINVAL;
     }
     for (const char *p = text;;) {
         struct portlist_item item;
         size_t len = strcspn(p, ",");
         if (!portlist_item(p, len, &item)) {
-            log_write(log, LOG_LEVEL_ERROR, "option \"ports\": \"%.*s\" at byte %zu is no port: " PORTLIST_EXAMPLE,
+            log_write(log, LOG_LEVEL_ERROR, "option \"%s\": \"%.*s\" at byte %zu is no port: " PORTLIST_EXAMPLE, option,
                       (int)min_u64(len, 64), p, (size_t)(p - text));
             return -EINVAL;
         }
         if (portlist_has(&list, &item)) {
-            log_write(log, LOG_LEVEL_ERROR, "option \"ports\" names %s:%u twice: name each port once", item.dev,
+            log_write(log, LOG_LEVEL_ERROR, "option \"%s\" names %s:%u twice: name each port once", option, item.dev,
                       item.port);
             return -EINVAL;
         }
         if (list.count == PORTLIST_MAX) {
-            log_write(log, LOG_LEVEL_ERROR, "option \"ports\" names more than %d ports: name the ones to use",
+            log_write(log, LOG_LEVEL_ERROR, "option \"%s\" names more than %d ports: name the ones to use", option,
                       PORTLIST_MAX);
             return -E2BIG;
         }

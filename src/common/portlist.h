@@ -11,6 +11,7 @@
 struct portlist_item {
     char dev[PORTLIST_DEV_SIZE];
     uint8_t port;
+    bool every; /**< no port was named, so 1 is the default; where a list limits a choice it means all of the device */
 };
 
 struct portlist {
@@ -19,9 +20,9 @@ struct portlist {
 };
 
 /**
- * Reads a comma-separated list of DEVICE[:PORT]; PORT is 1 where left out. 0; -EINVAL for an empty list, a bad item,
+ * Reads an option's comma-separated list of DEVICE[:PORT]; PORT is 1 where left out. 0; -EINVAL for an empty list, a bad item,
  * or a port named twice; -E2BIG for more than PORTLIST_MAX. Logs the reason.
  */
-int portlist_parse(const char *text, const struct log *log, struct portlist *out) ATTR_CHECK_RESULT;
+int portlist_parse(const char *option, const char *text, const struct log *log, struct portlist *out) ATTR_CHECK_RESULT;
 
 #endif

@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(&before, &options, sizeof options);
     if (options_parse(lines, &log, &options) == 0) {
         fuzz_must(memchr(options.ports, '\0', sizeof options.ports) != NULL, "ports is a string");
-        int rc = portlist_parse(options.ports, &log, &ports);
+        int rc = portlist_parse("ports", options.ports, &log, &ports);
         fuzz_must(rc != 0 || (ports.count >= 1 && ports.count <= PORTLIST_MAX), "1 to 16 ports");
         fuzz_must(rc == 0 || logged > 0, "a refusal is logged");
     } else {

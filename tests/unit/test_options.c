@@ -251,7 +251,7 @@ static void ports(const char *text, int expected, const char *said)
     memset(&list, 0x5a, sizeof(list));
     before = list;
     logged[0] = '\0';
-    assert_int_equal(portlist_parse(text, &test_log, &list), expected);
+    assert_int_equal(portlist_parse("ports", text, &test_log, &list), expected);
     assert_memory_equal(&list, &before, sizeof(list));
     if (!strstr(logged, said))
         fail_msg("\"%s\": expected \"%s\" in: %s", text, said, logged);
@@ -261,7 +261,7 @@ static void port_lists_are_read(void **state)
 {
     (void)state;
     struct portlist list;
-    assert_int_equal(portlist_parse("mlx5_0:1,rocep1s0f0,mlx5_0:2,a-b.c:255", &test_log, &list), 0);
+    assert_int_equal(portlist_parse("ports", "mlx5_0:1,rocep1s0f0,mlx5_0:2,a-b.c:255", &test_log, &list), 0);
     assert_int_equal(list.count, 4);
     assert_string_equal(list.item[0].dev, "mlx5_0");
     assert_int_equal(list.item[0].port, 1);
@@ -353,7 +353,7 @@ static void sixteen_long_names_fit_the_option(void **state)
     for (int i = 0; i < 16; i++)
         snprintf(setting + strlen(setting), sizeof(setting) - strlen(setting), "%sd%02d_%055d:255", i ? "," : "", i, 0);
     assert_int_equal(parse(setting, &o), 0);
-    assert_int_equal(portlist_parse(o.ports, &test_log, &list), 0);
+    assert_int_equal(portlist_parse("ports", o.ports, &test_log, &list), 0);
     assert_int_equal(list.count, 16);
 }
 
