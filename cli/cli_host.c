@@ -141,7 +141,7 @@ int cli_host_find(const char *given, const char *command, struct cli_host *out)
 
     list.n = 0;
     if (given) {
-        cli_host_add(&list, given, "--host-lib");
+        cli_host_add(&list, given, "you");
         if (!list.n) {
             fprintf(stderr, "braid run: --host-lib: seen \"%s\", expected the file of a libnvshmem_host.so\n", given);
             return -1;

@@ -113,7 +113,7 @@ int cli_run(int argc, char **argv)
                                             {"show", 0, NULL, 's'},
                                             {"help", 0, NULL, 'h'},
                                             {0}};
-    const char *host_lib = NULL;
+    const char *host_lib = getenv("BRAID_HOST_LIB");
     uint64_t rails;
     int letter, show = 0, rc = 0;
 

@@ -148,21 +148,22 @@ def candidates():
 
 
 def host(given=None):
-    """The one host library of this process. Raises NotLoaded."""
+    """The one host library of this process: the given one, that of BRAID_HOST_LIB, or what is found. Raises NotLoaded."""
+    given = given or os.environ.get("BRAID_HOST_LIB")
     if given and not os.path.isfile(given):
         raise NotLoaded(f"seen host library \"{given}\", expected the file of a {HOST}")
     unique = {}
-    for h in [Host(given, "its caller")] if given else candidates():
+    for h in [Host(given, "you")] if given else candidates():
         unique.setdefault(h.path, h)
     found = list(unique.values())
     if not found:
         raise NotLoaded(f"seen no {HOST}, expected one: loaded, in the search path of deep_ep_cpp, NVSHMEM_HOME, NVSHMEM_DIR, "
-                        "LD_LIBRARY_PATH, Python's packages (nvidia/nvshmem/lib) or ldconfig's list; set NVSHMEM_HOME")
+                        "LD_LIBRARY_PATH, Python's packages (nvidia/nvshmem/lib) or ldconfig's list; set BRAID_HOST_LIB to its file")
     for h in found:
         h.judge()
     if len({h.number for h in found}) > 1:
-        raise NotLoaded("seen host libraries that open different plugins, expected one kind; set NVSHMEM_HOME and take the "
-                        "others out:\n  " + "\n  ".join(map(str, found)))
+        raise NotLoaded("seen host libraries that open different plugins, expected one kind; set BRAID_HOST_LIB to the file "
+                        "of the one that is used:\n  " + "\n  ".join(map(str, found)))
     return found[0]
 
 

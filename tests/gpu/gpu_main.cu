@@ -34,7 +34,7 @@ static const struct {
     {"broadcast", gpu_row_broadcast, "broadcast in kernels"},
     {"fcollect", gpu_row_fcollect, "fcollect in kernels"},
     {"reduce", gpu_row_reduce, "sum reduce in kernels"},
-    {"host", gpu_row_host, "put, get, P and G on the host"},
+    {"host", gpu_row_host, "put, get and P on the host"},
     {"host_barrier", gpu_row_host_barrier, "barrier_all on the host"},
     {"register", gpu_row_register, "buffer_register, GPU and host memory"},
     {"growth", gpu_row_growth, "nvshmem_malloc on the host while kernels put"},

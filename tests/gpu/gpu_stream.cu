@@ -143,7 +143,7 @@ int gpu_row_small(struct gpu_job *job)
     for (size_t i = 0; i < sizeof(size) / sizeof(size[0]) && rc == 0; i++) {
         gpu_cuda(cudaMemset(job->work, 0, GPU_WORK), "clear");
         gpu_meet_wait(job);
-        rc = gpu_run_stream(job, gpu_ring_at(job, size[i], 64, 200, i % 2 ? GPU_FENCE : GPU_PUT_SIGNAL), "small");
+        rc = gpu_run_stream(job, gpu_ring_at(job, size[i], 32, 80, i % 2 ? GPU_FENCE : GPU_PUT_SIGNAL), "small");
         gpu_meet_wait(job);
     }
     job->note[0] = 0;

@@ -5,7 +5,7 @@
  */
 #include "gpu_test.h"
 
-enum { GPU_P = 128 /* words of each size */, GPU_P_ROUNDS = 8, GPU_EACH = 64 /* atomics each thread block issues */ };
+enum { GPU_P = 128 /* words of each size */, GPU_P_ROUNDS = 3, GPU_EACH = 64 /* atomics each thread block issues */ };
 
 /* ---- P ---------------------------------------------------------------------------------------------------------------------- */
 

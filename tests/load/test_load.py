@@ -96,6 +96,9 @@ def test_run(top):
         check(f"run: {release} by --host-lib", seen == (0, ours(top, n), ""), said(seen))
         seen = run(top, BRAID, "run", sys.executable, "-c", OPEN, host(top, release), NVSHMEM_HOME=f"{top}/host-{release}")
         check(f"run: {release} by NVSHMEM_HOME", seen == (0, ours(top, n), ""), said(seen))
+    both = {"NVSHMEM_HOME": f"{top}/host-3.4", "LD_LIBRARY_PATH": f"{top}/host-3.5/lib"}
+    seen = run(top, BRAID, "run", "--", sys.executable, "-c", OPEN, host(top, "3.5"), BRAID_HOST_LIB=host(top, "3.5"), **both)
+    check("run: BRAID_HOST_LIB decides", seen == (0, ours(top, 4), ""), said(seen))
     use(top, "3.5")
     seen = run(top, BRAID, "run", "--", f"{top}/app/app", NVSHMEM_HOME=f"{top}/host-3.4")
     check("run: what the program itself needs comes before all else", seen == (0, ours(top, 4), ""), said(seen))
@@ -213,6 +216,9 @@ def test_module(top):
         seen = run(top, sys.executable, "-m", "braid_nvshmem", **home)
         check(f"python -m: {release}", seen[0] == 0 and f"{top}/ours/nvshmem_transport_ibrc.so.{n}" in seen[1]
               and f"NVSHMEM {release}." in seen[1], said(seen))
+    seen = python(top, "import braid_nvshmem\n" + OPEN, host(top, "3.5"), BRAID_HOST_LIB=host(top, "3.5"),
+                  NVSHMEM_HOME=f"{top}/host-3.4", LD_LIBRARY_PATH=f"{top}/host-3.5/lib")
+    check("import: BRAID_HOST_LIB decides", seen == (0, ours(top, 4), ""), said(seen))
     seen = python(top, OPEN, host(top, "3.4"))
     check("without the import: the one beside it", "host-3.4/lib/nvshmem_transport_ibrc.so.3" in seen[1], said(seen))
     late = "import ctypes, sys; h = ctypes.CDLL(sys.argv[1])\n"
