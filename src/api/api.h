@@ -57,7 +57,10 @@ struct api_flow {
     uint32_t waiting;               /**< ops in the queue */
     uint64_t bytes;                 /**< of them, not yet handed to lanes */
     uint64_t accepted, handed;      /**< ops, since the beginning: into the queue, and out of it */
+    bool stale;                     /**< a lane's pace has changed since the three below were worked out */
     uint64_t much;                  /**< plan_pick_much() of the lanes */
+    uint64_t quantum;               /**< the largest of theirs */
+    uint64_t slack_ns;              /**< plan_stripe_slack() */
     bool held;                      /**< lanes that were full kept bytes back at the last pump */
     uint32_t acked_lanes;           /**< bit k: acked[k] is not 0 */
     uint64_t acked[PLAN_MAX_LANES]; /**< bytes acknowledged since the estimates were last brought up to date */

@@ -69,7 +69,8 @@ static void api_bulk_finish(struct api_peer *peer, struct api_flow *flow, int er
         api_op_piece_end(op, error);
 }
 
-static void api_bulk_post(struct api_peer *peer, struct api_flow *flow, unsigned k, uint64_t len)
+static void api_bulk_post(struct api_peer *peer, struct api_flow *flow, struct plan_pick *pick, unsigned k,
+                          uint64_t len)
 {
     struct api_op *op = flow->head;
     bool put = flow == &peer->put;
@@ -92,15 +93,22 @@ static void api_bulk_post(struct api_peer *peer, struct api_flow *flow, unsigned
     op->left -= len;
     flow->bytes -= len;
     plan_lane_posted(&flow->lane[k], peer->channel->now_ns, len);
+    plan_pick_posted(pick, flow->lane, k);
     peer->channel->count.pieces++;
     if (put)
         plan_overlap_posted(&peer->overlap, op->ticket, k, ++peer->counts.posted[k], false);
 }
 
-static bool api_bulk_slot(const struct api_peer *peer, const struct api_flow *flow, unsigned k, uint64_t len)
+/* Whether the lane has a slot for a piece; where it has none, none is looked for again before the next pass. */
+static bool api_bulk_slot(const struct api_peer *peer, struct api_flow *flow, struct plan_pick *pick, unsigned k,
+                          uint64_t len)
 {
-    return rail_lane_room(peer->lane[k], RAIL_CLASS_BULK, flow == &peer->put ? RAIL_KIND_WRITE : RAIL_KIND_READ,
-                          (uint32_t)len);
+    if (rail_lane_room(peer->lane[k], RAIL_CLASS_BULK, flow == &peer->put ? RAIL_KIND_WRITE : RAIL_KIND_READ,
+                       (uint32_t)len))
+        return true;
+    flow->lane[k].slot = false;
+    pick->room &= ~(UINT32_C(1) << k);
+    return false;
 }
 
 /* Every lane is taken to have a slot until one is asked for and is not there: api_bulk_whole(), api_bulk_cut(). */
@@ -122,7 +130,7 @@ static int api_bulk_lane(const struct api_peer *peer, struct api_flow *flow, con
 }
 
 /* Hands on a whole op, or a quantum of it where it may be cut but must stay on its lane. */
-static int api_bulk_whole(struct api_peer *peer, struct api_flow *flow)
+static int api_bulk_whole(struct api_peer *peer, struct api_flow *flow, struct plan_pick *pick)
 {
     struct api_op *op = flow->head;
     for (;;) {
@@ -130,23 +138,31 @@ static int api_bulk_whole(struct api_peer *peer, struct api_flow *flow)
         if (k < 0)
             return k;
         uint64_t len = op->cut ? min_u64(op->left, min_u64(flow->lane[k].quantum, peer->max_msg)) : op->left;
-        if (api_bulk_slot(peer, flow, (unsigned)k, len)) {
-            api_bulk_post(peer, flow, (unsigned)k, len);
+        if (api_bulk_slot(peer, flow, pick, (unsigned)k, len)) {
+            api_bulk_post(peer, flow, pick, (unsigned)k, len);
             return 0;
         }
-        flow->lane[k].slot = false;
     }
 }
 
-/* Hands on as much of a large op as the lanes take, each a piece. */
-static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow)
+/* The pieces of a plan, in order, up to one whose lane has no slot. How many were posted. */
+static unsigned api_bulk_pieces(struct api_peer *peer, struct api_flow *flow, struct plan_pick *pick,
+                                const struct plan_stripe *plan)
+{
+    unsigned i = 0;
+    for (; i < plan->count && api_bulk_slot(peer, flow, pick, plan->piece[i].lane, plan->piece[i].len); i++)
+        api_bulk_post(peer, flow, pick, plan->piece[i].lane, plan->piece[i].len);
+    return i;
+}
+
+/* Hands on as much of a large op as the lanes take, each a piece: while much is queued one by one, else as planned for all
+ * lanes together. */
+static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow, struct plan_pick *pick)
 {
     const struct api_op *op = flow->head;
+    struct plan_piece piece;
     struct plan_stripe plan;
-    for (unsigned k = 0; k < peer->lane_count; k++) {
-        if (flow->lane[k].slot)
-            flow->lane[k].slot = api_bulk_slot(peer, flow, k, op->left);
-    }
+    unsigned posted = 0;
     struct plan_stripe_in in = {
         .remote_addr = op->remote_addr,
         .len = op->left,
@@ -159,14 +175,30 @@ static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow)
         .piece_max = peer->max_msg,
         .now_ns = peer->channel->now_ns,
         .step_ns = peer->channel->braid->piece_cost_ns,
+        .slack_ns = flow->slack_ns,
         .lane = flow->lane,
     };
-    int rc = plan_stripe(&in, &plan);
-    if (rc)
-        return rc;
-    for (unsigned i = 0; i < plan.count; i++)
-        api_bulk_post(peer, flow, plan.piece[i].lane, plan.piece[i].len);
-    return plan.count ? 0 : -EAGAIN;
+    while (in.len && plan_pull(&in, pick, &piece)) {
+        if (piece.len == 0)
+            return posted ? 0 : -EAGAIN;
+        if (!api_bulk_slot(peer, flow, pick, piece.lane, piece.len))
+            continue;
+        api_bulk_post(peer, flow, pick, piece.lane, piece.len);
+        in.remote_addr = op->remote_addr;
+        in.len = op->left;
+        posted++;
+    }
+    if (posted)
+        return 0;
+    for (;;) {
+        int rc = plan_stripe(&in, &plan);
+        if (rc)
+            return rc;
+        if (plan.count == 0)
+            return -EAGAIN;
+        if (api_bulk_pieces(peer, flow, pick, &plan))
+            return 0;
+    }
 }
 
 /* The gated op at the head: may it go? 0, -EAGAIN, or -ENOTCONN where what it must follow is lost. */
@@ -246,21 +278,19 @@ static uint64_t api_bulk_longest(const struct api_peer *peer, unsigned k)
 
 /* The hot path: hands on plain puts that go whole from the head of the queue, until another comes or no lane has room. How
  * many. */
-static unsigned api_bulk_plain(struct api_peer *peer)
+static unsigned api_bulk_plain(struct api_peer *peer, struct plan_pick *pick)
 {
     struct api_flow *flow = &peer->put;
-    struct plan_pick pick;
     uint64_t most = api_bulk_until_word(peer), n = 0, more;
-    plan_pick_begin(&pick, flow->lane, peer->lane_count, peer->channel->now_ns);
-    for (; flow->head && flow->head->plain && pick.room && n < most; n += more) {
-        unsigned k = plan_pick_lane(&pick, flow->lane, flow->head->left);
+    for (; flow->head && flow->head->plain && pick->room && n < most; n += more) {
+        unsigned k = plan_pick_lane(pick, flow->lane, flow->head->left);
         uint64_t longest = api_bulk_longest(peer, k);
         if (flow->head->left > longest)
             break;
-        more = api_bulk_burst(peer, k, most - n, plan_pick_burst(&pick, flow->lane, k, flow->bytes), longest);
+        more = api_bulk_burst(peer, k, most - n, plan_pick_burst(pick, flow->lane, k, flow->bytes), longest);
         if (more == 0)
             break;
-        plan_pick_posted(&pick, flow->lane, k);
+        plan_pick_posted(pick, flow->lane, k);
     }
     if (!flow->head)
         flow->link = &flow->head;
@@ -272,14 +302,35 @@ static unsigned api_bulk_plain(struct api_peer *peer)
     return (unsigned)n;
 }
 
+/* Whether a plain put may go whole on some lane: as api_bulk_longest(). */
+static bool api_bulk_goes_whole(const struct api_flow *flow, const struct api_op *op)
+{
+    return op->plain && (!op->cut || (op->left <= flow->quantum && flow->bytes >= flow->much));
+}
+
+/* What follows from the lanes' paces for all of them together. */
+static void api_bulk_refresh(const struct api_peer *peer, struct api_flow *flow)
+{
+    flow->stale = false;
+    flow->much = plan_pick_much(flow->lane, peer->lane_count);
+    flow->slack_ns = plan_stripe_slack(flow->lane, peer->lane_count, peer->channel->braid->options.piece_min);
+    flow->quantum = 0;
+    for (unsigned k = 0; k < peer->lane_count; k++)
+        flow->quantum = max_u64(flow->quantum, flow->lane[k].quantum);
+}
+
 unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
 {
     unsigned moved = 0;
+    struct plan_pick pick;
     flow->held = false;
     api_bulk_slots(peer, flow);
+    if (flow->stale)
+        api_bulk_refresh(peer, flow);
+    plan_pick_begin(&pick, flow->lane, peer->lane_count, peer->channel->now_ns);
     while (flow->head) {
         struct api_op *op = flow->head;
-        unsigned plain = op->plain ? api_bulk_plain(peer) : 0;
+        unsigned plain = api_bulk_goes_whole(flow, op) ? api_bulk_plain(peer, &pick) : 0;
         moved += plain;
         if (plain)
             continue;
@@ -287,7 +338,8 @@ unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
         if (op->gate && (rc = api_bulk_open(peer, op)) == -EAGAIN)
             return moved;
         if (!rc)
-            rc = op->cut && op->lane == PLAN_MAX_LANES ? api_bulk_cut(peer, flow) : api_bulk_whole(peer, flow);
+            rc = op->cut && op->lane == PLAN_MAX_LANES ? api_bulk_cut(peer, flow, &pick)
+                                                       : api_bulk_whole(peer, flow, &pick);
         if (rc == -EAGAIN) {
             flow->held = true;
             return moved;
@@ -311,16 +363,29 @@ static void api_bulk_pace(struct api_peer *peer, struct api_flow *flow, unsigned
     };
     plan_lane_speed(&flow->lane[k], &flow->rate[k]);
     plan_pace(&in, &flow->lane[k]);
+    flow->stale = true;
+}
+
+/* The lane's speed is known anew, its round trip is as it was. */
+static void api_bulk_speed(struct api_peer *peer, struct api_flow *flow, unsigned k)
+{
+    uint32_t even_ns = flow->lane[k].rtt_ns;
+    api_bulk_pace(peer, flow, k);
+    flow->lane[k].rtt_ns = even_ns;
+}
+
+static void api_bulk_rtt(struct api_peer *peer, struct api_flow *flow, unsigned k)
+{
+    api_bulk_pace(peer, flow, k);
     plan_pace_even(flow->lane, flow->rate, peer->lane_count);
-    flow->much = plan_pick_much(flow->lane, peer->lane_count);
 }
 
 void api_bulk_trip(struct api_peer *peer, unsigned k, uint64_t rtt_ns)
 {
     if (plan_rate_rtt(&peer->put.rate[k], rtt_ns))
-        api_bulk_pace(peer, &peer->put, k);
+        api_bulk_rtt(peer, &peer->put, k);
     if (plan_rate_rtt(&peer->get.rate[k], rtt_ns))
-        api_bulk_pace(peer, &peer->get, k);
+        api_bulk_rtt(peer, &peer->get, k);
 }
 
 void api_bulk_start(struct api_peer *peer, unsigned k, uint64_t line_bits, uint64_t rtt_ns)
@@ -330,7 +395,7 @@ void api_bulk_start(struct api_peer *peer, unsigned k, uint64_t line_bits, uint6
         plan_rate_init(&flows[i]->rate[k], line_bits, peer->lane[k]->mtu, rtt_ns);
         plan_rate_rtt(&flows[i]->rate[k], rtt_ns);
         flows[i]->lane[k].live = true;
-        api_bulk_pace(peer, flows[i], k);
+        api_bulk_rtt(peer, flows[i], k);
     }
 }
 
@@ -349,7 +414,7 @@ void api_bulk_learn(struct api_peer *peer, struct api_flow *flow)
         plan_lane_acked(&flow->lane[k], now, flow->acked[k]);
         bool left = flow->lane[k].backlog > 0;
         if (plan_rate_take(rate, now, flow->acked[k], left && flow->held))
-            api_bulk_pace(peer, flow, k);
+            api_bulk_speed(peer, flow, k);
         if (!left)
             plan_rate_idle(rate);
         flow->acked[k] = 0;

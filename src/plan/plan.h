@@ -208,7 +208,7 @@ struct plan_pace_in {
 
 /**
  * Sets lane->quantum and lane->window from its speed and round trip. quantum: half a round trip's worth, but so large that
- * feeding all rails costs one thread at most a third of its time, and at least piece_min; whole packets. window: a round
+ * feeding all rails costs one thread at most a quarter of its time, and at least piece_min; whole packets. window: a round
  * trip's worth and two pieces, so that one can leave and another be fetched before the wire runs dry.
  */
 void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane);
@@ -255,6 +255,7 @@ struct plan_stripe_in {
     uint64_t piece_max; /**< largest message that every lane carries, at least 4096; 0: no limit */
     uint64_t step_ns;   /**< so much later does each further piece leave than the one before it: CPU time of a post */
     uint64_t now_ns;    /**< the time of the current pass */
+    uint64_t slack_ns;  /**< plan_stripe_slack() of the lanes; 0: not known yet */
     const struct plan_lane *lane;
 };
 
@@ -276,7 +277,7 @@ struct plan_stripe {
  * none was left (count < lanes with room also means that the rest is meant for lanes that have no room yet, because they
  * will still end sooner).
  *
- * While much is queued each lane with room gets its quantum, the one that ends first before the others. Near the end of
+ * While much is queued each lane with room gets its quantum, the one that ends what it has first before the others. Near the end of
  * the queue what is left is shared so that all lanes are predicted to end together, home later by home_lead_ns. Inner
  * cuts lie on multiples of PLAN_CUT_ALIGN of the remote address. No piece is below piece_min and none leaves a rest below
  * piece_min, unless len is or piece_max is less than twice piece_min.
@@ -286,17 +287,25 @@ struct plan_stripe {
  */
 int plan_stripe(const struct plan_stripe_in *in, struct plan_stripe *out);
 
+/** How long a quantum and a half takes on the lane where that takes longest. For lanes as they are; while their paces stay so
+ *  one look will do. At least 1. */
+uint64_t plan_stripe_slack(const struct plan_lane *lane, unsigned lanes, uint64_t piece_min);
+
 /**
  * The lane for a whole transfer: of those with room the one that is predicted to end it first, ties to the lower backlog
  * and then to the lower number. -EAGAIN where no lane has room, -ENOTCONN where none is live.
  */
 int plan_stripe_lane(const struct plan_lane *lane, unsigned lanes, uint64_t now_ns, uint64_t len);
 
-/** What plan_stripe_lane() looks at, kept up to date while many whole transfers are handed out at one time. */
+/** What plan_stripe() and plan_stripe_lane() look at, kept up to date while many pieces are handed out at one time. */
 struct plan_pick {
     uint32_t room; /**< bit k: lane k has room */
     uint32_t lanes;
-    uint64_t at_ns[PLAN_MAX_LANES]; /**< then: when a piece without length would end on it */
+    uint64_t now_ns;
+    uint64_t weights;               /**< of all live lanes */
+    uint64_t load;                  /**< what they carry up to their ends: sum of weight * ns from now */
+    uint64_t late_ns;               /**< from now to the latest end of them */
+    uint64_t at_ns[PLAN_MAX_LANES]; /**< of a live lane: when a piece without length would end on it */
 };
 
 /** Looks at all lanes. */
@@ -325,10 +334,16 @@ static inline unsigned plan_pick_lane(const struct plan_pick *pick, const struct
 /** Pieces were posted on lane k, and plan_lane_posted() has been told. */
 static inline void plan_pick_posted(struct plan_pick *pick, const struct plan_lane *lane, unsigned k)
 {
+    pick->load += (lane[k].end_ns - pick->at_ns[k]) * lane[k].weight;
     pick->at_ns[k] = lane[k].end_ns;
+    pick->late_ns = max_u64(pick->late_ns, lane[k].end_ns - pick->now_ns);
     if (lane[k].backlog >= lane[k].window)
         pick->room &= ~(UINT32_C(1) << k);
 }
+
+/** The next piece of a transfer that may be cut, found without looking at each lane, where every lane takes part: as
+ *  plan_stripe() would cut it, or len 0 where it would give none. False: ask that one. pick: of in's lanes as they are. */
+bool plan_pull(const struct plan_stripe_in *in, const struct plan_pick *pick, struct plan_piece *out);
 
 /** From so many bytes queued on every lane, whatever it holds, gets quanta: what plan_stripe() finds out exactly each time. For
  *  lanes as they are; while that stays so one look will do. */

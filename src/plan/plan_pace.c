@@ -21,8 +21,8 @@ void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane)
         return;
     }
     uint64_t flight = (uint64_t)lane->rtt_ns * lane->weight >> 12;
-    /* One thread feeds all rails: a piece has to last them three times as long as it costs. */
-    uint64_t feed = UINT64_C(3) * in->piece_cost_ns * min_u64(in->total_weight, UINT32_MAX) >> 12;
+    /* One thread feeds all rails: a piece has to last them four times as long as it costs. */
+    uint64_t feed = UINT64_C(4) * in->piece_cost_ns * min_u64(in->total_weight, UINT32_MAX) >> 12;
     uint64_t quantum = min_u64(max_u64(max_u64(flight / 2, feed), max_u64(in->piece_min, 1)), PLAN_NO_LIMIT);
     quantum = plan_pace_round(quantum, PLAN_PACE_PACKET);
     lane->quantum = in->piece_max ? min_u64(quantum, in->piece_max) : quantum;

@@ -17,22 +17,14 @@
 #define PLAN_STRIPE_WEIGHT (UINT64_C(1) << 26)
 #define PLAN_STRIPE_LEAST  4096u /* smallest piece_max */
 
-/* Lanes that take part, in the order in which the smallest pieces that they would be given end. */
+/* Lanes that take part, in the order in which the smallest pieces that they would be given end: bid = ns << 4 | lane. */
 struct plan_stripe_bids {
     unsigned count;
-    unsigned lane[PLAN_MAX_LANES];
-    uint64_t key_ns[PLAN_MAX_LANES];
+    uint64_t bid[PLAN_MAX_LANES];
     uint64_t want[PLAN_MAX_LANES]; /* bytes that each should get now, where it has room */
 };
 
-/* What one look at all lanes shows. */
-struct plan_stripe_view {
-    bool live;
-    uint32_t room;    /* bit k: lane k has room */
-    uint32_t rtt_ns;  /* the smallest: no lane is ready sooner */
-    uint64_t weights; /* of all live lanes */
-    uint64_t total;   /* bytes to come, this transfer and those behind it */
-};
+_Static_assert(PLAN_MAX_LANES <= 16, "a lane's number has 4 bits in a bid");
 
 enum plan_class plan_stripe_class(uint64_t len, uint64_t stripe_min)
 {
@@ -54,16 +46,32 @@ static inline uint64_t plan_stripe_ns(const struct plan_lane *lane, uint64_t len
     return min_u64(len, UINT32_MAX) * lane->mib_ns >> 20;
 }
 
+static inline uint64_t plan_stripe_weight(const struct plan_lane *lane)
+{
+    return min_u64(max_u64(lane->weight, 1), PLAN_STRIPE_WEIGHT);
+}
+
 void plan_pick_begin(struct plan_pick *pick, const struct plan_lane *lane, unsigned lanes, uint64_t now_ns)
 {
+    uint64_t weights = 0, load = 0, late_ns = 0;
     pick->room = 0;
     pick->lanes = lanes;
+    pick->now_ns = now_ns;
     for (unsigned k = 0; k < lanes; k++) {
-        if (!plan_lane_room(&lane[k]))
+        if (!lane[k].live)
             continue;
-        pick->room |= UINT32_C(1) << k;
-        pick->at_ns[k] = now_ns + plan_stripe_ready(&lane[k], now_ns);
+        uint64_t ready_ns = min_u64(plan_stripe_ready(&lane[k], now_ns), PLAN_STRIPE_NS);
+        uint64_t weight = plan_stripe_weight(&lane[k]);
+        pick->at_ns[k] = now_ns + ready_ns;
+        weights += weight;
+        load += weight * ready_ns;
+        late_ns = max_u64(late_ns, ready_ns);
+        if (lane[k].slot && lane[k].backlog < lane[k].window)
+            pick->room |= UINT32_C(1) << k;
     }
+    pick->weights = weights;
+    pick->load = load;
+    pick->late_ns = late_ns;
 }
 
 int plan_stripe_lane(const struct plan_lane *lane, unsigned lanes, uint64_t now_ns, uint64_t len)
@@ -117,16 +125,23 @@ static uint64_t plan_stripe_size(const struct plan_stripe_in *in, uint64_t at, u
     return take - (in->remote_addr + at + take) % PLAN_CUT_ALIGN;
 }
 
-/* Adds a lane in order of its key, ties to the lower number. Its place. */
-static void plan_stripe_bid(struct plan_stripe_bids *bids, unsigned lane, uint64_t key_ns)
+/* Adds a lane in order of its key (at most PLAN_STRIPE_NS or so), ties to the lower number. */
+static inline void plan_stripe_bid(struct plan_stripe_bids *bids, unsigned lane, uint64_t key_ns)
 {
-    unsigned i = bids->count++;
-    for (; i > 0 && bids->key_ns[i - 1] > key_ns; i--) {
-        bids->key_ns[i] = bids->key_ns[i - 1];
-        bids->lane[i] = bids->lane[i - 1];
-    }
-    bids->key_ns[i] = key_ns;
-    bids->lane[i] = lane;
+    uint64_t bid = key_ns << 4 | lane, *at = bids->bid + bids->count++;
+    for (; at > bids->bid && at[-1] > bid; at--)
+        *at = at[-1];
+    *at = bid;
+}
+
+static inline unsigned plan_stripe_bidder(const struct plan_stripe_bids *bids, unsigned i)
+{
+    return (unsigned)(bids->bid[i] & 15);
+}
+
+static inline uint64_t plan_stripe_key(const struct plan_stripe_bids *bids, unsigned i)
+{
+    return bids->bid[i] >> 4;
 }
 
 /* The piece of a lane while much is queued. */
@@ -135,78 +150,140 @@ static inline uint64_t plan_stripe_quantum(const struct plan_stripe_in *in, unsi
     return max_u64(min_u64(in->lane[lane].quantum, PLAN_NO_LIMIT), plan_stripe_least(in));
 }
 
-/*
- * Whether so much is queued that the share of every lane with room is more than a quantum and a half (see
- * plan_stripe_fill()). If the level were the end of the latest of these, no lane could hold more than what it carries from
- * its soonest end up to there.
- */
-static bool plan_stripe_much(const struct plan_stripe_in *in, const struct plan_stripe_view *view)
+/* Bytes to come, of this transfer and those behind it. */
+static inline uint64_t plan_stripe_total(const struct plan_stripe_in *in)
 {
-    uint64_t level_ns = 0, lead_ns = in->home < in->lanes ? in->home_lead_ns : 0;
-    for (uint32_t left = view->room; left; left &= left - 1) {
-        unsigned k = (unsigned)__builtin_ctz(left);
-        const struct plan_lane *lane = &in->lane[k];
-        uint64_t quantum = plan_stripe_quantum(in, k);
-        uint64_t end_ns = plan_stripe_ready(lane, in->now_ns) + plan_stripe_ns(lane, quantum + quantum / 2);
-        level_ns = max_u64(level_ns, end_ns - view->rtt_ns);
-    }
-    level_ns = min_u64(level_ns, PLAN_STRIPE_NS) + min_u64(lead_ns, PLAN_STRIPE_NS);
-    return view->total << 12 >= level_ns * min_u64(view->weights, PLAN_STRIPE_WEIGHT * PLAN_MAX_LANES);
+    uint64_t total;
+    return checked_add_u64(in->len, in->behind, &total) ? min_u64(total, PLAN_STRIPE_BYTES) : PLAN_STRIPE_BYTES;
 }
 
-/* Much is queued: every lane with room gets its quantum. */
-static void plan_stripe_pull(const struct plan_stripe_in *in, uint32_t room, struct plan_stripe_bids *bids)
+uint64_t plan_stripe_slack(const struct plan_lane *lane, unsigned lanes, uint64_t piece_min)
 {
-    for (; room; room &= room - 1) {
+    const struct plan_stripe_in in = {.piece_min = piece_min, .lane = lane};
+    uint64_t slack_ns = 1;
+    for (unsigned k = 0; k < lanes; k++) {
+        uint64_t quantum = plan_stripe_quantum(&in, k);
+        if (lane[k].live)
+            slack_ns = max_u64(slack_ns, plan_stripe_ns(&lane[k], quantum + quantum / 2));
+    }
+    return slack_ns;
+}
+
+/* How much later than the others the home lane should end. */
+static inline uint64_t plan_stripe_lead(const struct plan_stripe_in *in)
+{
+    return in->home < in->lanes ? min_u64(in->home_lead_ns, PLAN_STRIPE_NS) : 0;
+}
+
+/* When all live lanes would end if the queue were poured over them, the latest of them included: from now. Where some end later
+ * than that by themselves the others end sooner. */
+static inline uint64_t plan_stripe_common(const struct plan_stripe_in *in, const struct plan_pick *pick)
+{
+    return ((plan_stripe_total(in) << 12) + pick->load) / pick->weights;
+}
+
+/* Whether so much is queued that the share of every lane with room is more than a quantum and a half. */
+static inline bool plan_stripe_much(const struct plan_stripe_in *in, const struct plan_pick *pick, uint64_t level_ns,
+                                    uint64_t slack_ns)
+{
+    return level_ns >= pick->late_ns + slack_ns + plan_stripe_lead(in);
+}
+
+/* What lane k should get now of a share in what is left: where it is still much, a piece now, more when it has ended, by what
+ * is known then. */
+static inline uint64_t plan_stripe_want(const struct plan_stripe_in *in, unsigned k, uint64_t share)
+{
+    uint64_t quantum = plan_stripe_quantum(in, k);
+    return share <= quantum + quantum / 2 ? max_u64(share, plan_stripe_least(in)) : quantum;
+}
+
+/* Whether some lane that is under way ends before this one. */
+static bool plan_stripe_sooner(const struct plan_stripe_in *in, const struct plan_pick *pick, unsigned best)
+{
+    for (unsigned k = 0; k < in->lanes; k++) {
+        if (in->lane[k].live && in->lane[k].backlog && pick->at_ns[k] < pick->at_ns[best])
+            return true;
+    }
+    return false;
+}
+
+bool plan_pull(const struct plan_stripe_in *in, const struct plan_pick *pick, struct plan_piece *out)
+{
+    uint32_t room = pick->room;
+    if (!room || !in->slack_ns)
+        return false;
+    unsigned best = (unsigned)__builtin_ctz(room);
+    for (room &= room - 1; room; room &= room - 1) {
         unsigned k = (unsigned)__builtin_ctz(room);
-        uint64_t want = plan_stripe_quantum(in, k), len = min_u64(want, in->len);
-        plan_stripe_bid(bids, k, plan_stripe_ready(&in->lane[k], in->now_ns) + plan_stripe_ns(&in->lane[k], len));
+        best = pick->at_ns[k] < pick->at_ns[best] ? k : best;
+    }
+    const struct plan_lane *lane = &in->lane[best];
+    uint64_t level_ns = plan_stripe_common(in, pick), ready_ns = pick->at_ns[best] - pick->now_ns, want;
+    out->lane = best;
+    out->offset = 0;
+    if (plan_stripe_much(in, pick, level_ns, in->slack_ns)) {
+        want = plan_stripe_quantum(in, best);
+    } else {
+        uint64_t least_ns = plan_stripe_ns(lane, plan_stripe_least(in));
+        if (plan_stripe_lead(in) || ready_ns < lane->rtt_ns + in->lanes * min_u64(in->step_ns, PLAN_STRIPE_NS / 32))
+            return false;
+        out->len = 0;
+        if (level_ns < pick->late_ns + least_ns)
+            return level_ns < ready_ns + least_ns && plan_stripe_sooner(in, pick, best);
+        want = plan_stripe_want(in, best, (level_ns - ready_ns) * plan_stripe_weight(lane) >> 12);
+    }
+    out->len = plan_stripe_size(in, 0, want);
+    return true;
+}
+
+/* Much is queued: every lane with room gets its quantum, the one that ends first before the others. */
+static void plan_stripe_pull(const struct plan_stripe_in *in, const struct plan_pick *pick,
+                             struct plan_stripe_bids *bids)
+{
+    for (uint32_t room = pick->room; room; room &= room - 1) {
+        unsigned k = (unsigned)__builtin_ctz(room);
+        plan_stripe_bid(bids, k, min_u64(pick->at_ns[k] - pick->now_ns, PLAN_STRIPE_NS));
     }
     for (unsigned i = 0; i < bids->count; i++)
-        bids->want[i] = plan_stripe_quantum(in, bids->lane[i]);
+        bids->want[i] = plan_stripe_quantum(in, plan_stripe_bidder(bids, i));
 }
 
 /* When each lane is ready; for those that cannot take part, never. The level that is certainly not exceeded. */
-static uint64_t plan_stripe_readies(const struct plan_stripe_in *in, const struct plan_stripe_view *view,
+static uint64_t plan_stripe_readies(const struct plan_stripe_in *in, const struct plan_pick *pick, uint64_t total,
                                     uint64_t ready_ns[PLAN_MAX_LANES])
 {
-    uint64_t lead_ns = in->home < in->lanes ? min_u64(in->home_lead_ns, PLAN_STRIPE_NS) : 0, level_ns = UINT64_MAX;
+    uint64_t lead_ns = plan_stripe_lead(in), level_ns = UINT64_MAX;
     for (unsigned k = 0; k < in->lanes; k++) {
         const struct plan_lane *lane = &in->lane[k];
         ready_ns[k] = UINT64_MAX;
         /* No room and nothing on its way: nobody knows when it will have room. */
-        if (!lane->live || (!(view->room >> k & 1) && !lane->backlog))
+        if (!lane->live || (!(pick->room >> k & 1) && !lane->backlog))
             continue;
-        uint64_t ready = plan_stripe_ready(lane, in->now_ns) + (k != in->home ? lead_ns : 0);
+        uint64_t ready = pick->at_ns[k] - pick->now_ns + (k != in->home ? lead_ns : 0);
         ready_ns[k] = min_u64(ready, PLAN_STRIPE_NS / 2);
-        level_ns = min_u64(level_ns, ready_ns[k] + plan_stripe_ns(lane, view->total));
+        level_ns = min_u64(level_ns, ready_ns[k] + plan_stripe_ns(lane, total));
     }
     return level_ns;
 }
 
-static inline uint64_t plan_stripe_weight(const struct plan_lane *lane)
-{
-    return min_u64(max_u64(lane->weight, 1), PLAN_STRIPE_WEIGHT);
-}
-
 /* Lets lanes in, by the end of their smallest piece, until one would get less than that. The common level. */
-static uint64_t plan_stripe_level(const struct plan_stripe_in *in, const struct plan_stripe_view *view,
+static uint64_t plan_stripe_level(const struct plan_stripe_in *in, uint32_t room, uint64_t total,
                                   uint64_t ready_ns[PLAN_MAX_LANES], struct plan_stripe_bids *bids)
 {
-    uint64_t weights = 0, volume = view->total << 12, late_ns = 0, step_ns = min_u64(in->step_ns, PLAN_STRIPE_NS / 32);
+    uint64_t weights = 0, volume = total << 12, late_ns = 0, step_ns = min_u64(in->step_ns, PLAN_STRIPE_NS / 32);
     unsigned n = 0;
     for (; n < bids->count; n++) {
-        unsigned k = bids->lane[n];
+        unsigned k = plan_stripe_bidder(bids, n);
         const struct plan_lane *lane = &in->lane[k];
         uint64_t weight = plan_stripe_weight(lane);
         /* A wire that is busy does not notice that its next piece is posted a little later; an idle one does. */
         uint64_t soonest = in->now_ns + lane->rtt_ns, busy_ns = lane->end_ns > soonest ? lane->end_ns - soonest : 0;
         uint64_t late = late_ns > busy_ns ? late_ns - busy_ns : 0;
         uint64_t more = volume + (ready_ns[k] + late) * weight;
-        if (n > 0 && (bids->key_ns[n] + late) * (weights + weight) > more)
+        if (n > 0 && (plan_stripe_key(bids, n) + late) * (weights + weight) > more)
             break;
         ready_ns[k] += late;
-        late_ns += view->room >> k & 1 ? step_ns : 0;
+        late_ns += room >> k & 1 ? step_ns : 0;
         volume = more;
         weights += weight;
     }
@@ -215,25 +292,24 @@ static uint64_t plan_stripe_level(const struct plan_stripe_in *in, const struct 
 }
 
 /* The end of the queue: it is poured over all lanes, those included that have no room yet, so that all end together. */
-static void plan_stripe_fill(const struct plan_stripe_in *in, const struct plan_stripe_view *view,
+static void plan_stripe_fill(const struct plan_stripe_in *in, const struct plan_pick *pick, uint64_t total,
                              struct plan_stripe_bids *bids)
 {
-    uint64_t ready_ns[PLAN_MAX_LANES], least = plan_stripe_least(in), most_ns = plan_stripe_readies(in, view, ready_ns);
+    uint64_t ready_ns[PLAN_MAX_LANES], least = plan_stripe_least(in);
+    uint64_t most_ns = plan_stripe_readies(in, pick, total, ready_ns);
     for (unsigned k = 0; k < in->lanes; k++) {
         uint64_t key_ns = ready_ns[k] == UINT64_MAX ? UINT64_MAX : ready_ns[k] + plan_stripe_ns(&in->lane[k], least);
         /* The one that sets the limit always takes part, however little there is. */
-        if (key_ns <= most_ns || ready_ns[k] + plan_stripe_ns(&in->lane[k], view->total) == most_ns)
+        if (key_ns <= most_ns || ready_ns[k] + plan_stripe_ns(&in->lane[k], total) == most_ns)
             plan_stripe_bid(bids, k, min_u64(key_ns, PLAN_STRIPE_NS));
     }
-    uint64_t level_ns = plan_stripe_level(in, view, ready_ns, bids);
+    uint64_t level_ns = plan_stripe_level(in, pick->room, total, ready_ns, bids);
     for (unsigned i = 0; i < bids->count; i++) {
-        unsigned k = bids->lane[i];
-        if (!(view->room >> k & 1))
+        unsigned k = plan_stripe_bidder(bids, i);
+        if (!(pick->room >> k & 1))
             continue;
-        uint64_t over_ns = level_ns > ready_ns[k] ? level_ns - ready_ns[k] : 0, quantum = plan_stripe_quantum(in, k);
-        uint64_t share = over_ns * plan_stripe_weight(&in->lane[k]) >> 12;
-        /* Still much for this lane: a piece now, more when it has ended, by what is known then. */
-        bids->want[i] = share <= quantum + quantum / 2 ? max_u64(share, least) : quantum;
+        uint64_t over_ns = level_ns > ready_ns[k] ? level_ns - ready_ns[k] : 0;
+        bids->want[i] = plan_stripe_want(in, k, over_ns * plan_stripe_weight(&in->lane[k]) >> 12);
     }
 }
 
@@ -242,12 +318,13 @@ static void plan_stripe_hand_out(const struct plan_stripe_in *in, uint32_t room,
 {
     uint64_t at = 0, carry = 0;
     for (unsigned i = 0; i < bids->count && at < in->len; i++) {
-        if (!(room >> bids->lane[i] & 1))
+        unsigned k = plan_stripe_bidder(bids, i);
+        if (!(room >> k & 1))
             continue;
         uint64_t want = bids->want[i] + carry, len = plan_stripe_size(in, at, want);
         /* What a cut took from one piece the next one gets, else the last would get it from all. */
         carry = want > len ? min_u64(want - len, PLAN_CUT_ALIGN) : 0;
-        out->piece[out->count++] = (struct plan_piece){.lane = bids->lane[i], .offset = at, .len = len};
+        out->piece[out->count++] = (struct plan_piece){.lane = k, .offset = at, .len = len};
         at += len;
     }
 }
@@ -264,51 +341,27 @@ static int plan_stripe_whole(const struct plan_stripe_in *in, struct plan_stripe
     return 0;
 }
 
-static void plan_stripe_look(const struct plan_stripe_in *in, struct plan_stripe_view *view)
-{
-    *view = (struct plan_stripe_view){.rtt_ns = UINT32_MAX};
-    for (unsigned k = 0; k < in->lanes; k++) {
-        const struct plan_lane *lane = &in->lane[k];
-        if (!lane->live)
-            continue;
-        view->live = true;
-        view->weights += lane->weight;
-        view->rtt_ns = min_u32(view->rtt_ns, lane->rtt_ns);
-        if (lane->slot && lane->backlog < lane->window)
-            view->room |= 1u << k;
-    }
-    if (!checked_add_u64(in->len, in->behind, &view->total) || view->total > PLAN_STRIPE_BYTES)
-        view->total = PLAN_STRIPE_BYTES;
-}
-
 int plan_stripe(const struct plan_stripe_in *in, struct plan_stripe *out)
 {
-    struct plan_stripe_view view;
+    struct plan_pick pick;
     if (in->len == 0 || in->lanes == 0 || in->lanes > PLAN_MAX_LANES ||
         (in->piece_max && in->piece_max < PLAN_STRIPE_LEAST))
         return -EINVAL;
     if (!in->cut)
         return plan_stripe_whole(in, out);
-    plan_stripe_look(in, &view);
-    if (!view.live)
+    plan_pick_begin(&pick, in->lane, in->lanes, in->now_ns);
+    if (pick.weights == 0)
         return -ENOTCONN;
     out->count = 0;
-    if (!view.room)
+    if (!pick.room)
         return 0;
-    bool much = plan_stripe_much(in, &view);
-    if (much && (view.room & (view.room - 1)) == 0) {
-        unsigned k = (unsigned)__builtin_ctz(view.room);
-        uint64_t len = plan_stripe_size(in, 0, plan_stripe_quantum(in, k));
-        out->piece[0] = (struct plan_piece){.lane = k, .len = len};
-        out->count = 1;
-        return 0;
-    }
+    uint64_t slack_ns = in->slack_ns ? in->slack_ns : plan_stripe_slack(in->lane, in->lanes, in->piece_min);
     struct plan_stripe_bids bids;
     bids.count = 0;
-    if (much)
-        plan_stripe_pull(in, view.room, &bids);
+    if (plan_stripe_much(in, &pick, plan_stripe_common(in, &pick), slack_ns))
+        plan_stripe_pull(in, &pick, &bids);
     else
-        plan_stripe_fill(in, &view, &bids);
-    plan_stripe_hand_out(in, view.room, &bids, out);
+        plan_stripe_fill(in, &pick, plan_stripe_total(in), &bids);
+    plan_stripe_hand_out(in, pick.room, &bids, out);
     return 0;
 }
