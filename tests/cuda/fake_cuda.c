@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -190,11 +191,53 @@ static int attribute(void *out, int what, unsigned long long ptr)
         *(unsigned *)out = r->kind;
     else if (what == 1 && r->has_context)
         *(void **)out = &the_context;
+    else if (what == 8)
+        *(bool *)out = false; /* not managed */
     else if (what == 9)
         *(int *)out = 0;
     else
         return INVALID_VALUE;
     return OK;
+}
+
+static int ctx_device(int *device)
+{
+    *device = 0;
+    return current ? OK : INVALID_CONTEXT;
+}
+
+static int primary_release(int device)
+{
+    return device == 0 ? OK : INVALID_VALUE;
+}
+
+/* No dma-bufs, no order of its own: the emulator takes GPU memory as peer memory. */
+static int device_attribute(int *out, int what, int device)
+{
+    (void)what;
+    *out = 0;
+    return device == 0 ? OK : INVALID_VALUE;
+}
+
+static int device_pci(char *out, int len, int device)
+{
+    int n = snprintf(out, (size_t)len, "0000:3b:00.0");
+
+    return device == 0 && n < len ? OK : INVALID_VALUE;
+}
+
+static int mem_alloc(unsigned long long *out, size_t len)
+{
+    void *p = current ? fake_cuda_alloc(len, FAKE_CUDA_PLAIN) : NULL;
+
+    *out = (uintptr_t)p;
+    return p ? OK : current ? OUT_OF_MEMORY : INVALID_CONTEXT;
+}
+
+/* Memory lives as long as the process. */
+static int mem_free(unsigned long long ptr)
+{
+    return fake_cuda_see((const void *)(uintptr_t)ptr) ? OK : INVALID_VALUE;
 }
 
 static int error_name(int error, const char **out)
@@ -340,6 +383,12 @@ CU("ctx_push") int cuCtxPushCurrent_v2(void *ctx);
 CU("ctx_pop") int cuCtxPopCurrent_v2(void **ctx);
 CU("primary_state") int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active);
 CU("primary_retain") int cuDevicePrimaryCtxRetain(void **ctx, int device);
+CU("ctx_device") int cuCtxGetDevice(int *device);
+CU("primary_release") int cuDevicePrimaryCtxRelease_v2(int device);
+CU("device_attribute") int cuDeviceGetAttribute(int *out, int what, int device);
+CU("device_pci") int cuDeviceGetPCIBusId(char *out, int len, int device);
+CU("mem_alloc") int cuMemAlloc_v2(unsigned long long *out, size_t len);
+CU("mem_free") int cuMemFree_v2(unsigned long long ptr);
 CU("device_count") int cuDeviceGetCount(int *n);
 CU("attribute") int cuPointerGetAttribute(void *out, int what, unsigned long long ptr);
 CU("error_name") int cuGetErrorName(int error, const char **out);
