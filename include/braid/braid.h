@@ -245,6 +245,10 @@ int braid_mem_reg(struct braid *b, void *addr, size_t len, const struct braid_me
  *  to execute. NULL is allowed. */
 int braid_mem_dereg(struct braid_mem *mem);
 
+/** As braid_mem_dereg(), but first waits, in turns of the whole progress begun on this channel, until no op uses the region; ops to
+ *  come must not. 0; -EINVAL; -EBUSY where one came all the same; or what the wait callback said. */
+int braid_mem_dereg_wait(struct braid_channel *ch, struct braid_mem *mem);
+
 /** Packs the region's remote key. 0, or -EINVAL. */
 int braid_mem_key(const struct braid_mem *mem, struct braid_key *out);
 

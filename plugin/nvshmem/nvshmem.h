@@ -27,6 +27,9 @@
 /** Channels: one for the host's threads, one for its proxy. */
 enum { NVS_HOST_CHANNEL, NVS_PROXY_CHANNEL, NVS_CHANNELS };
 
+/** Interface versions that there are files for. */
+enum { NVS_MAJOR_FIRST = 3, NVS_MAJOR_LAST = 6 };
+
 /** The longest transfer the host is told to ask for. */
 #define NVS_MAX_OP_LEN (UINT64_C(1) << 30)
 
@@ -131,6 +134,7 @@ void nvs_slots_pick(const struct nvs_slots *slots, int rank, int ranks, char out
 struct nvs_region {
     uintptr_t start, end;
     uintptr_t reach; /**< the highest end of this one and all before it in the table */
+    uint64_t remote; /**< the address of its first byte as peers, and ops to oneself, name it */
     struct braid_mem *mem;
     struct braid_key *key; /**< own memory, so that its address stays */
 };
@@ -151,9 +155,6 @@ int nvs_regions_add(struct nvs_regions *r, const struct nvs_region *region);
 /** Takes the one with these key bytes out. 0, -ENOENT, or -ENOMEM. */
 int nvs_regions_remove(struct nvs_regions *r, const void *key_bytes, struct nvs_region *out);
 
-/** The one with these key bytes. 0 or -ENOENT. As nvs_regions_remove(), a call of the thread that changes. */
-int nvs_regions_by_key(const struct nvs_regions *r, const void *key_bytes, struct nvs_region *out);
-
 /** Frees the tables and the keys, not what is registered. Nobody may be reading. */
 void nvs_regions_free(struct nvs_regions *r);
 
@@ -166,7 +167,7 @@ struct nvs_fetch {
     uint64_t old; /**< what the atomic found */
     struct braid_done done;
     uint64_t flag;
-    uint64_t slot;               /**< own address of struct nvs_fetch_slot */
+    uint64_t slot;               /**< struct nvs_fetch_slot, as ops to oneself name it */
     const struct braid_key *key; /**< of the own region that it lies in */
     bool data_sent;
     bool dropped; /**< its atomic was refused: to be freed */
@@ -207,6 +208,11 @@ struct nvs_block {
     unsigned char bytes[NVS_BLOCK_BYTES];
     struct nvs_plugin *plugin; /**< NULL after finalize */
 };
+
+/** Where a block begins in memory that is aligned to 256 bytes, and how much of it there is: see nvs_block_new(). */
+#define NVS_BLOCK_AT   64
+#define NVS_BLOCK_ROOM 768
+static_assert(NVS_BLOCK_AT + sizeof(struct nvs_block) <= NVS_BLOCK_ROOM, "a block fits");
 
 /** Whether a register can hold a block's address rather than a bool: see nvs_block_new(). */
 static inline bool nvs_block_like(uintptr_t value)
@@ -324,6 +330,11 @@ int nvs_progress(void *transport);
 int nvs_enforce_cst(void *transport);
 
 /* ---- nvshmem_fetch.c ---- */
+
+/** Where the slot of a fetch lies, for a thread of that channel: as ops to oneself name it, and its region's key. 0, or
+ *  -ERANGE with a message. */
+int nvs_fetch_slot_at(struct nvs_plugin *p, unsigned channel, const void *slot, uint64_t *addr,
+                      const struct braid_key **key);
 
 /** Sets up a zeroed one: nothing under way. */
 void nvs_fetch_init(struct nvs_fetches *fetches);

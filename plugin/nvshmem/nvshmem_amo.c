@@ -76,23 +76,23 @@ static int nvs_amo_send(const struct nvs_amo_call *c, uint64_t *old, struct brai
 static int nvs_amo_fetch(const struct nvs_amo_call *c, const struct nvs_amo_mem *mem)
 {
     struct nvs_plugin *p = c->p;
-    struct nvs_region region;
+    const struct braid_key *key;
     struct nvs_fetch *fetch;
-    uint64_t old;
+    uint64_t old, slot;
     int rc;
 
     if (c->channel == NVS_HOST_CHANNEL) {
         rc = braid_atomic_wait(p->channel[c->channel], c->pe, c->remote, &c->atomic, &old);
         return rc ? rc : nvs_fetch_deliver(p, c->channel, mem, old);
     }
-    if (!nvs_regions_find(&p->regions, c->channel, mem->retptr, sizeof(struct nvs_fetch_slot), &region))
-        return -ERANGE;
-    rc = nvs_fetch_take(p, &fetch);
+    rc = nvs_fetch_slot_at(p, c->channel, mem->retptr, &slot, &key);
+    if (!rc)
+        rc = nvs_fetch_take(p, &fetch);
     if (rc)
         return rc;
     fetch->flag = mem->retflag;
-    fetch->slot = (uintptr_t)mem->retptr;
-    fetch->key = region.key;
+    fetch->slot = slot;
+    fetch->key = key;
     rc = nvs_amo_send(c, &fetch->old, &fetch->done);
     if (rc)
         nvs_fetch_drop(fetch);

@@ -123,19 +123,29 @@ int nvs_fetch_wait(struct nvs_plugin *p)
     return rc;
 }
 
+int nvs_fetch_slot_at(struct nvs_plugin *p, unsigned channel, const void *slot, uint64_t *addr,
+                      const struct braid_key **key)
+{
+    struct nvs_region region;
+
+    if (!nvs_regions_find(&p->regions, channel, slot, sizeof(struct nvs_fetch_slot), &region)) {
+        nvs_log(&p->log, BRAID_LOG_ERROR, "the slot of a fetch at %p lies in no registered region", slot);
+        return -ERANGE;
+    }
+    *addr = region.remote + ((uintptr_t)slot - region.start);
+    *key = region.key;
+    return 0;
+}
+
 int nvs_fetch_deliver(struct nvs_plugin *p, unsigned channel, const struct nvs_amo_mem *mem, uint64_t data)
 {
-    uint64_t slot = (uintptr_t)mem->retptr;
-    uint64_t addr[2] = {slot + offsetof(struct nvs_fetch_slot, data), slot + offsetof(struct nvs_fetch_slot, flag)};
-    uint64_t value[2] = {data, mem->retflag};
-    struct nvs_region region;
-    int rc = 0;
+    const struct braid_key *key;
+    uint64_t slot, value[2] = {data, mem->retflag};
+    int rc = nvs_fetch_slot_at(p, channel, mem->retptr, &slot, &key);
 
-    if (!nvs_regions_find(&p->regions, channel, mem->retptr, sizeof(struct nvs_fetch_slot), &region))
-        return -ERANGE;
     for (unsigned i = 0; !rc && i < 2; i++) {
         do
-            rc = nvs_fetch_write(p, channel, addr[i], region.key, value[i]);
+            rc = nvs_fetch_write(p, channel, slot + i * sizeof(value[0]), key, value[i]);
         while (rc == -EAGAIN && (rc = braid_turn(p->channel[channel])) == 0);
     }
     return rc;

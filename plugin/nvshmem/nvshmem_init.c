@@ -105,25 +105,22 @@ static void nvs_fill(struct nvs_plugin *p, int api_version)
         nvs_fill_v4(p);
 }
 
-/*
- * Zeroed. In version 3 a block's address must be told from a bool in a register (see nvshmem_mem.c), so the lowest byte of the
- * address may not be 0 or 1: one block in sixteen is put back for that.
- */
+/* Zeroed. In version 3 a block's address must be told from a bool in a register (see nvshmem_mem.c), so the lowest byte of the
+ * address may be neither 0 nor 1: it is NVS_BLOCK_AT, since what is aligned to 256 has such a byte in front of it. */
 static struct nvs_block *nvs_block_new(void)
 {
-    struct nvs_block *block = calloc(1, sizeof(*block)), *second;
+    char *memory = aligned_alloc(256, NVS_BLOCK_ROOM);
 
-    if (!block || nvs_block_like((uintptr_t)block))
-        return block;
-    second = calloc(1, sizeof(*second)); /* not at the same address, as long as the first is there */
-    for (unsigned i = 0; second && !nvs_block_like((uintptr_t)second) && i < 8; i++) {
-        struct nvs_block *next = calloc(1, sizeof(*next));
+    if (!memory)
+        return NULL;
+    memset(memory, 0, NVS_BLOCK_ROOM);
+    return (struct nvs_block *)(void *)(memory + NVS_BLOCK_AT);
+}
 
-        free(second);
-        second = next;
-    }
-    free(block);
-    return second;
+/* Frees one that the host has never seen. NULL is allowed. */
+static void nvs_block_free(struct nvs_block *block)
+{
+    free(block ? (char *)block - NVS_BLOCK_AT : NULL);
 }
 
 /* The table of offsets. Of two versions with one number the later has all fields of the earlier at the same place. */
@@ -152,16 +149,16 @@ static int nvs_understood(const struct nvs_log *log, int api_version, int major)
 #endif
     if (theirs == major)
         return 0;
-    if (theirs >= 7)
+    if (theirs >= NVS_MAJOR_FIRST && theirs <= NVS_MAJOR_LAST)
         nvs_log(log, BRAID_LOG_ERROR,
-                "the host speaks transport interface %d (NVSHMEM 3.8 speaks 7), which braid does not know yet; use "
-                "NVSHMEM 3.0 to 3.7, or NVSHMEM's own nvshmem_transport_ibrc.so.%d",
-                theirs, theirs);
-    else
-        nvs_log(log, BRAID_LOG_ERROR,
-                "the host speaks transport interface %d (number %d), this file is for %d: load "
+                "the host speaks transport interface %d (number %d), this file is for %d: it needs "
                 "nvshmem_transport_ibrc.so.%d",
                 theirs, api_version, major, theirs);
+    else
+        nvs_log(log, BRAID_LOG_ERROR,
+                "the host speaks transport interface %d (number %d), which braid does not know: it knows %d to %d, of "
+                "NVSHMEM 3.0 to 3.7 (3.8 speaks 7); use one of these, or NVSHMEM's own nvshmem_transport_ibrc.so.%d",
+                theirs, api_version, NVS_MAJOR_FIRST, NVS_MAJOR_LAST, theirs);
     return -ENOTSUP;
 }
 
@@ -202,7 +199,7 @@ int nvs_init(void **out, int api_version, int major, void *caller)
     block = nvs_block_new();
     p = aligned_alloc(_Alignof(struct nvs_plugin), sizeof(*p));
     if (!block || !p) {
-        free(block);
+        nvs_block_free(block);
         free(p);
         return NVS_OUT_OF_MEMORY;
     }
@@ -217,7 +214,7 @@ int nvs_init(void **out, int api_version, int major, void *caller)
     if (rc) {
         nvs_log(&p->log, BRAID_LOG_ERROR, "no transport over RDMA: %s", strerror(-rc));
         nvs_close(p);
-        free(block);
+        nvs_block_free(block);
         return nvs_status(rc);
     }
     block->plugin = p;

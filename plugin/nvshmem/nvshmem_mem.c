@@ -12,21 +12,23 @@
 
 static_assert(sizeof(struct braid_key) == NVS_HANDLE_BYTES, "a handle is a key");
 
-/* Peers name the bytes by the host's own address for them. A user's buffer that has been mapped into the heap has an address of
+/* Peers name the bytes by the host's own address for them (shifted in simulations). A user's buffer that has been mapped into the heap has an address of
  * its own, by which alone some drivers can pin it; the map is a host's of 3.3 and later, and NULL where there is none. */
-static int nvs_mem_reg(struct nvs_plugin *p, void *buf, size_t len, struct braid_mem **out)
+static int nvs_mem_reg(struct nvs_plugin *p, void *buf, size_t len, uint64_t remote, struct braid_mem **out)
 {
     const struct nvs_map_node *node = nvs_map_find(*(const struct nvs_map **)nvs_at(p, p->at->alias_va_map), buf);
     struct braid_mem_options options = {
-        .size = sizeof(options), .remote_addr = (uintptr_t)buf, .alias = node ? (void *)(uintptr_t)node->value : NULL};
+        .size = sizeof(options), .remote_addr = remote, .alias = node ? (void *)(uintptr_t)node->value : NULL};
 
     return braid_mem_reg(p->braid, buf, len, &options, out);
 }
 
 static int nvs_mem_add(struct nvs_plugin *p, void *buf, size_t len, struct nvs_handle *out)
 {
-    struct nvs_region region = {.start = (uintptr_t)buf, .end = (uintptr_t)buf + len};
-    int rc = nvs_mem_reg(p, buf, len, &region.mem);
+    struct nvs_region region = {.start = (uintptr_t)buf,
+                                .end = (uintptr_t)buf + len,
+                                .remote = (uintptr_t)buf + (p->clock ? p->clock->shift : 0)};
+    int rc = nvs_mem_reg(p, buf, len, region.remote, &region.mem);
 
     if (rc)
         return rc;
@@ -72,34 +74,29 @@ int nvs_get_handle_v3(struct nvs_handle *out, uintptr_t a1, uintptr_t a2, uintpt
     return nvs_get_handle(out, (void *)a1, a2, (void *)a3, a4 & 1);
 }
 
-/* Ops that the host has left without a quiet may still use it; what a fetch has found may still be on its way there. */
-static int nvs_mem_end(struct nvs_plugin *p, const struct nvs_region *region)
+/* Out of the table first, so that nobody finds it any more. Ops that the host has left without a quiet may still use it, and what a
+ * fetch has found may still be on its way there. Where that fails, the registration ends with the context. */
+static int nvs_mem_end(struct nvs_plugin *p, const void *key_bytes)
 {
-    int rc = nvs_fetch_wait(p);
+    struct nvs_region region;
+    int rc = nvs_regions_remove(&p->regions, key_bytes, &region);
 
+    if (rc)
+        return rc;
+    rc = nvs_fetch_wait(p);
     if (!rc)
-        rc = braid_mem_dereg(region->mem);
-    for (unsigned i = 0; i < NVS_CHANNELS && rc == -EBUSY; i++) {
-        braid_quiet(p->channel[i], BRAID_ALL_PES); /* how its ops ended has been told where it was found out */
-        rc = braid_mem_dereg(region->mem);
-    }
+        rc = braid_mem_dereg_wait(p->channel[NVS_HOST_CHANNEL], region.mem);
+    free(region.key);
     return rc;
 }
 
 int nvs_release_handle(struct nvs_handle *handle, void *transport)
 {
     struct nvs_plugin *p = nvs_plugin_of(transport);
-    struct nvs_region region;
     int rc;
 
     pthread_mutex_lock(&p->mem_lock);
-    rc = nvs_regions_by_key(&p->regions, handle->bytes, &region);
-    if (!rc)
-        rc = nvs_mem_end(p, &region);
-    if (!rc)
-        rc = nvs_regions_remove(&p->regions, handle->bytes, &region);
-    if (!rc)
-        free(region.key);
+    rc = nvs_mem_end(p, handle->bytes);
     pthread_mutex_unlock(&p->mem_lock);
     if (rc)
         nvs_log(&p->log, BRAID_LOG_ERROR, "cannot end the registration of a handle: %s",

@@ -131,16 +131,6 @@ static ptrdiff_t nvs_table_by_key(const struct nvs_table *t, const void *key_byt
     return -1;
 }
 
-int nvs_regions_by_key(const struct nvs_regions *r, const void *key_bytes, struct nvs_region *out)
-{
-    ptrdiff_t i = nvs_table_by_key(r->table, key_bytes);
-
-    if (i < 0)
-        return -ENOENT;
-    *out = r->table->item[i];
-    return 0;
-}
-
 int nvs_regions_remove(struct nvs_regions *r, const void *key_bytes, struct nvs_region *out)
 {
     ptrdiff_t gone = nvs_table_by_key(r->table, key_bytes);

@@ -153,16 +153,37 @@ void api_mem_free(struct braid_mem *mem)
     free(mem);
 }
 
+/* The first channel whose ops use the region, and how many do; API_MAX_CHANNELS: none. */
+static unsigned api_mem_user(const struct braid_mem *mem, uint32_t *users)
+{
+    unsigned c = 0;
+    *users = 0;
+    while (c < API_MAX_CHANNELS && !(*users = __atomic_load_n(&mem->users[c], __ATOMIC_ACQUIRE)))
+        c++;
+    return c;
+}
+
+int braid_mem_dereg_wait(struct braid_channel *ch, struct braid_mem *mem)
+{
+    uint32_t users;
+    int rc = 0;
+    if (!ch || (mem && mem->braid != ch->braid))
+        return -EINVAL;
+    api_enter(ch);
+    while (mem && !rc && api_mem_user(mem, &users) < API_MAX_CHANNELS)
+        rc = api_turn(ch, UINT64_MAX);
+    api_leave(ch);
+    return rc ? rc : braid_mem_dereg(mem);
+}
+
 int braid_mem_dereg(struct braid_mem *mem)
 {
     if (!mem)
         return 0;
-    uint32_t users = 0;
-    unsigned c = 0;
+    uint32_t users;
     /* Under the lock, so that no executor finds the region once nobody uses it. */
     api_mems_lock(mem->braid);
-    while (c < API_MAX_CHANNELS && !(users = __atomic_load_n(&mem->users[c], __ATOMIC_ACQUIRE)))
-        c++;
+    unsigned c = api_mem_user(mem, &users);
     if (!users)
         api_mem_unlink(mem);
     api_mems_unlock(mem->braid);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_plugin_order.c - the plugin, as test_plugin.c has it: order, quiet, handles, start and end.
+ */
+#include "rig.h"
+
+#include "host_cxx.h"
+
+/* ---- order ---- */
+
+/* DeepEP's pattern: a ring of chunks, a tail counter behind each; no fence, since the host has been told that none is needed. */
+static int pe_ring(struct host *h)
+{
+    enum { CHUNK = 200000, SLOTS = 8, ROUNDS = 40 };
+    int status = host_meet(h);
+
+    for (uint64_t i = 0; !status && i < ROUNDS; i++) {
+        size_t at = (i % SLOTS) * CHUNK;
+
+        if (h->f->pe == 0) {
+            fill(host_at(h, at), CHUNK, i);
+            status = host_wait_word(h, WORD + 8, i < SLOTS ? 0 : i - SLOTS + 1); /* credit */
+            status = status ? status : host_put(h, 1, HALF + at, at, CHUNK);
+            if (host_fence(h, 1, 1) > 0)
+                status = NVS_INTERNAL;
+            status = status ? status : host_signal(h, 1, NVS_AMO_SIGNAL_ADD, 8, WORD, 1);
+            status = status ? status : h->call->quiet(h, 1, 1);
+        } else {
+            status = host_wait_word(h, WORD, i + 1);
+            check(h, same(h, HALF + at, CHUNK, i), "a chunk before its tail");
+            status = status ? status : host_signal(h, 0, NVS_AMO_SIGNAL_ADD, 8, WORD + 8, 1);
+        }
+    }
+    return status ? status : host_meet(h);
+}
+
+static void signals_stay_behind_data(void **state)
+{
+    static const char *const modes[] = {"release", "strict", "drain"};
+
+    (void)state;
+    for (unsigned m = 0; m < 3; m++) {
+        assert_int_equal(setenv("BRAID_ORDER", modes[m], 1), 0);
+        /* drain takes an acknowledgement for visibility: a kind fabric only */
+        run_all(pe_ring, m == 2 ? "nodes=2,gpus=1,ports=2" : "nodes=2,gpus=1,ports=2,unkind=all");
+    }
+    unsetenv("BRAID_ORDER");
+}
+
+static int pe_fence_null(struct host *h)
+{
+    check(h, host_fence(h, 0, 1) == -1, "no fence in release order");
+    return 0;
+}
+
+static int pe_fence_set(struct host *h)
+{
+    check(h, host_fence(h, 0, 1) == 0 && host_fence(h, 0, 0) == 0, "a fence in strict order");
+    return 0;
+}
+
+static void fence_is_there_in_strict_order_alone(void **state)
+{
+    (void)state;
+    run_all(pe_fence_null, "nodes=1,gpus=1,ports=2");
+    assert_int_equal(setenv("BRAID_ORDER", "strict", 1), 0);
+    run_all(pe_fence_set, "nodes=1,gpus=1,ports=2");
+    assert_int_equal(setenv("BRAID_ORDER", "drain", 1), 0);
+    run_all(pe_fence_null, "nodes=1,gpus=1,ports=2");
+    unsetenv("BRAID_ORDER");
+}
+
+static int pe_cst(struct host *h)
+{
+    int status = host_cst(h);
+
+    check(h, !h->v->ops_v4 || !host_ops_v4(h)->enforce_cst_at_target, "no CST at the target");
+    return status;
+}
+
+static void received_data_can_be_made_visible(void **state)
+{
+    (void)state;
+    run_all(pe_cst, "nodes=2,gpus=1,ports=2");
+}
+
+/* Quiet by either selector, by all of them, and on all PEs at once. */
+static int pe_quiet(struct host *h)
+{
+    static const int selectors[] = {NVS_QP_HOST, NVS_QP_DEFAULT, 17, NVS_QP_ANY};
+    int n = h->f->n_pes, status = host_meet(h);
+
+    for (unsigned i = 0; !status && i < 4; i++) {
+        struct host_rma put = {
+            .desc = NVS_PUT, .is_nbi = 1, .qp = selectors[i], .from = 0, .to = HALF, .nelems = 500000, .elembytes = 1};
+        struct host_rma by_host = put;
+
+        by_host.qp = NVS_QP_HOST;
+        by_host.to = HALF + 600000;
+        put.pe = by_host.pe = (h->f->pe + 1) % n;
+        fill(host_at(h, 0), 500000, i);
+        status = host_meet(h);
+        status = status ? status : h->call->rma(h, &put);
+        if (selectors[i] == NVS_QP_ANY) /* covers the host's channel too */
+            status = status ? status : h->call->rma(h, &by_host);
+        status = status ? status : h->call->quiet(h, i % 2 ? put.pe : NVS_PE_ALL, put.qp);
+        /* The bytes are there already: no progress at the target. */
+        if (!status && fabric_emu()->barrier())
+            status = NVS_INTERNAL;
+        check(h, same(h, HALF, 500000, i), "quiet");
+        check(h, selectors[i] != NVS_QP_ANY || same(h, HALF + 600000, 500000, i), "quiet of both channels");
+        status = status ? status : host_meet(h);
+    }
+    return status;
+}
+
+static void quiet_means_its_selector(void **state)
+{
+    (void)state;
+    run_all(pe_quiet, "nodes=2,gpus=1,ports=2,unkind=all");
+}
+
+/* ---- handles ---- */
+
+/* Registers, while puts are under way, more of the memory, in many pieces, and ends some of it. */
+static int pe_growth(struct host *h)
+{
+    enum { PIECES = 40, BYTES = 8192 };
+    static struct nvs_handle handles[FABRIC_PES][PIECES];
+    struct nvs_handle *mine = handles[h->f->pe];
+    unsigned char *more = aligned_alloc(4096, (size_t)PIECES * BYTES);
+    int other = 1 - h->f->pe, status = host_meet(h);
+
+    if (!more)
+        return NVS_OUT_OF_MEMORY;
+    for (int i = 0; !status && i < PIECES; i++) {
+        status = host_put(h, other, HALF, 0, 300000);
+        status = status ? status : h->call->get_handle(h, more + (size_t)i * BYTES, BYTES, i % 2, &mine[i]);
+        check(h, memcmp(&mine[i], &(struct nvs_handle){{0}}, sizeof(mine[i])) != 0, "no handle is all zero");
+    }
+    for (int i = 0; !status && i < PIECES; i++) {
+        struct host_rma put = {.pe = other,
+                               .desc = NVS_PUT,
+                               .is_nbi = 1,
+                               .qp = i % 2,
+                               .to = HALF + 400000 + (size_t)i * BYTES,
+                               .nelems = BYTES,
+                               .elembytes = 1};
+
+        put.from = (size_t)(more + (size_t)i * BYTES - h->heap); /* the C and C++ callers add the heap's address */
+        fill(more + (size_t)i * BYTES, BYTES, (uint64_t)i);
+        status = h->call->rma(h, &put);
+    }
+    for (int i = 0; !status && i < PIECES; i++) /* puts may be under way from it */
+        status = host_release(h, &mine[i]);
+    status = status ? status : h->call->quiet(h, other, 0);
+    status = status ? status : host_meet(h);
+    for (int i = 0; i < PIECES; i++)
+        check(h, same(h, HALF + 400000 + (size_t)i * BYTES, BYTES, (uint64_t)i), "bytes from a local buffer");
+    if (!status && host_release(h, &mine[0]) == 0)
+        status = NVS_INTERNAL; /* a second time */
+    free(more);
+    return status ? status : host_meet(h);
+}
+
+static void memory_grows_while_puts_are_under_way(void **state)
+{
+    (void)state;
+    run_all(pe_growth, "nodes=2,gpus=1,ports=2");
+}
+
+/* The host's map of second addresses; of host memory it changes nothing. */
+static int pe_alias(struct host *h)
+{
+    size_t at = h->v->at.alias_va_map;
+    unsigned char *more = aligned_alloc(4096, 65536);
+    struct host_map *map = host_map_new(5000);
+    struct nvs_handle handle;
+    int status;
+
+    host_map_add(map, more, h->heap);
+    if (at)
+        *(const void **)nvs_field(h->t, at) = host_map_raw(map);
+    status = h->call->get_handle(h, more, 65536, false, &handle);
+    if (at)
+        *(const void **)nvs_field(h->t, at) = NULL;
+    status = status ? status : host_release(h, &handle);
+    host_map_free(map);
+    free(more);
+    return status;
+}
+
+static void second_addresses_are_looked_up(void **state)
+{
+    (void)state;
+    run_all(pe_alias, "nodes=1,gpus=1,ports=1");
+}
+
+static void containers_are_read_as_the_library_lays_them_out(void **state)
+{
+    static const size_t entries[] = {0, 1, 2, 13, 14, 1000, 100000};
+
+    (void)state;
+    assert_int_equal(host_vector_wrong(), 0);
+    for (unsigned i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+        struct host_map *map = host_map_new(entries[i]);
+
+        if (entries[i] <= 1000)
+            assert_int_equal(host_map_wrong(map, entries[i]), 0);
+        host_map_free(map);
+    }
+}
+
+/* ---- start and end ---- */
+
+static int pe_qp_create(struct host *h)
+{
+    int qp[3] = {NVS_QP_DEFAULT, NVS_QP_DEFAULT, NVS_QP_DEFAULT};
+    int status = h->v->ops_v4 ? h->call->connect(h, qp, 3) : 0;
+
+    check(h, qp[0] == 1 && qp[1] == 1 && qp[2] == 1, "qp_create gives the default one");
+    status = status ? status : host_meet(h);
+    return status;
+}
+
+static void qp_create_gives_the_default_one(void **state)
+{
+    (void)state;
+    run_all(pe_qp_create, "nodes=2,gpus=1,ports=2");
+}
+
+static int pe_twice(struct host *h)
+{
+    struct host second;
+    int status = host_meet(h);
+
+    status = status ? status : host_stop(h);
+    status = status ? status : host_start(&second, h->f, h->v, h->call);
+    *h = second;
+    *word(h, FABRIC_WORDS - 1) = 0;
+    if (!status && fabric_emu()->barrier())
+        status = NVS_INTERNAL;
+    return status ? status : host_meet(h);
+}
+
+static void a_host_can_start_again(void **state)
+{
+    (void)state;
+    run_all(pe_twice, "nodes=2,gpus=1,ports=2");
+}
+
+static int pe_one_rail(struct host *h)
+{
+    int status = pe_ring(h);
+
+    return status;
+}
+
+static void one_rail_is_enough(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("BRAID_RAILS", "1", 1), 0);
+    run_all(pe_one_rail, "nodes=2,gpus=1,ports=2,unkind=all");
+    unsetenv("BRAID_RAILS");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(signals_stay_behind_data),
+        cmocka_unit_test(fence_is_there_in_strict_order_alone),
+        cmocka_unit_test(received_data_can_be_made_visible),
+        cmocka_unit_test(quiet_means_its_selector),
+        cmocka_unit_test(memory_grows_while_puts_are_under_way),
+        cmocka_unit_test(second_addresses_are_looked_up),
+        cmocka_unit_test(containers_are_read_as_the_library_lays_them_out),
+        cmocka_unit_test(qp_create_gives_the_default_one),
+        cmocka_unit_test(a_host_can_start_again),
+        cmocka_unit_test(one_rail_is_enough),
+    };
+
+    return cmocka_run_group_tests_name("plugin_order", tests, NULL, NULL);
+}
