@@ -8,6 +8,7 @@
  *   nvshmem_env.c     variables                       nvshmem_slots.c     ports by rank
  *   nvshmem_host.c    which host this is              nvshmem_log.c       messages, status codes
  *   nvshmem_mem.c     handles                         nvshmem_regions.c   own regions by address
+ *   nvshmem_keys.c    peers' keys, kept
  *   nvshmem_rma.c     put, get, P                     nvshmem_signal.c    put with signal
  *   nvshmem_amo.c     atomics                         nvshmem_fetch.c     results on their way to the GPU
  *   nvshmem_order.c   fence, quiet, progress, CST
@@ -134,7 +135,6 @@ void nvs_slots_pick(const struct nvs_slots *slots, int rank, int ranks, char out
 struct nvs_region {
     uintptr_t start, end;
     uintptr_t reach; /**< the highest end of this one and all before it in the table */
-    uint64_t remote; /**< the address of its first byte as peers, and ops to oneself, name it */
     struct braid_mem *mem;
     struct braid_key *key; /**< own memory, so that its address stays */
 };
@@ -158,6 +158,18 @@ int nvs_regions_remove(struct nvs_regions *r, const void *key_bytes, struct nvs_
 /** Frees the tables and the keys, not what is registered. Nobody may be reading. */
 void nvs_regions_free(struct nvs_regions *r);
 
+/* ---- nvshmem_keys.c ---- */
+
+/** Peers' keys that have been seen on a channel. Zeroed: none. */
+struct nvs_keys {
+    uint32_t owned; /**< 1 while a thread is inside */
+    size_t size, count;
+    struct nvs_kept **place; /**< by hash; its own memory each, so that a key's address stays */
+};
+
+/** Frees all. No op may be under way. */
+void nvs_keys_free(struct nvs_keys *k);
+
 /* ---- nvshmem_fetch.c ---- */
 
 #define NVS_FETCHES 256
@@ -167,8 +179,7 @@ struct nvs_fetch {
     uint64_t old; /**< what the atomic found */
     struct braid_done done;
     uint64_t flag;
-    uint64_t slot;               /**< struct nvs_fetch_slot, as ops to oneself name it */
-    const struct braid_key *key; /**< of the own region that it lies in */
+    struct braid_remote slot; /**< struct nvs_fetch_slot, as ops to oneself name it */
     bool data_sent;
     bool dropped; /**< its atomic was refused: to be freed */
 };
@@ -201,6 +212,7 @@ struct nvs_plugin {
     pthread_mutex_t mem_lock;             /**< of everything about registration */
     struct nvs_regions regions;
     struct nvs_fetches fetches;
+    struct nvs_keys keys[NVS_CHANNELS];
 };
 
 /** What the host holds: its block, and behind it our own way back to the state, the same in every version. */
@@ -292,6 +304,10 @@ int nvs_rma(void *transport, int pe, struct nvs_rma_verb verb, struct nvs_rma_me
 int nvs_put(struct nvs_plugin *p, unsigned channel, int pe, const struct nvs_rma_mem *remote,
             const struct nvs_rma_mem *local, size_t len);
 
+/** A peer's bytes as braid wants them, good until finalize, whereas what the host passes is good for the call. 0; -EINVAL
+ *  without a handle, -EPROTO for a damaged one, with a message; -ENOMEM. */
+int nvs_remote(struct nvs_plugin *p, unsigned channel, int pe, const struct nvs_rma_mem *mem, struct braid_remote *out);
+
 /** Own bytes as braid wants them. 0, or -ERANGE with a message. */
 int nvs_local(struct nvs_plugin *p, unsigned channel, const void *addr, size_t len, struct braid_local *out);
 
@@ -331,10 +347,8 @@ int nvs_enforce_cst(void *transport);
 
 /* ---- nvshmem_fetch.c ---- */
 
-/** Where the slot of a fetch lies, for a thread of that channel: as ops to oneself name it, and its region's key. 0, or
- *  -ERANGE with a message. */
-int nvs_fetch_slot_at(struct nvs_plugin *p, unsigned channel, const void *slot, uint64_t *addr,
-                      const struct braid_key **key);
+/** The slot of a fetch as ops to oneself name it, for a thread of that channel. 0, or -ERANGE with a message. */
+int nvs_fetch_slot_at(struct nvs_plugin *p, unsigned channel, const void *slot, struct braid_remote *out);
 
 /** Sets up a zeroed one: nothing under way. */
 void nvs_fetch_init(struct nvs_fetches *fetches);

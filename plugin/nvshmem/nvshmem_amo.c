@@ -76,23 +76,22 @@ static int nvs_amo_send(const struct nvs_amo_call *c, uint64_t *old, struct brai
 static int nvs_amo_fetch(const struct nvs_amo_call *c, const struct nvs_amo_mem *mem)
 {
     struct nvs_plugin *p = c->p;
-    const struct braid_key *key;
+    struct braid_remote slot;
     struct nvs_fetch *fetch;
-    uint64_t old, slot;
+    uint64_t old;
     int rc;
 
     if (c->channel == NVS_HOST_CHANNEL) {
         rc = braid_atomic_wait(p->channel[c->channel], c->pe, c->remote, &c->atomic, &old);
         return rc ? rc : nvs_fetch_deliver(p, c->channel, mem, old);
     }
-    rc = nvs_fetch_slot_at(p, c->channel, mem->retptr, &slot, &key);
+    rc = nvs_fetch_slot_at(p, c->channel, mem->retptr, &slot);
     if (!rc)
         rc = nvs_fetch_take(p, &fetch);
     if (rc)
         return rc;
     fetch->flag = mem->retflag;
     fetch->slot = slot;
-    fetch->key = key;
     rc = nvs_amo_send(c, &fetch->old, &fetch->done);
     if (rc)
         nvs_fetch_drop(fetch);
@@ -148,6 +147,7 @@ int nvs_amo_issue(struct nvs_plugin *p, unsigned channel, int pe, int desc, bool
 {
     struct nvs_amo_row row = {0};
     struct nvs_amo_call c = {.p = p, .channel = channel, .pe = pe};
+    int rc;
 
     if (desc >= 0 && (size_t)desc < sizeof(nvs_amo_rows) / sizeof(nvs_amo_rows[0]))
         row = nvs_amo_rows[desc];
@@ -156,8 +156,9 @@ int nvs_amo_issue(struct nvs_plugin *p, unsigned channel, int pe, int desc, bool
                 is_float ? " of a float" : "");
         return -ENOTSUP;
     }
-    c.remote =
-        (struct braid_remote){(uintptr_t)mem->remote.ptr, (const struct braid_key *)(const void *)mem->remote.handle};
+    rc = nvs_remote(p, channel, pe, &mem->remote, &c.remote);
+    if (rc)
+        return rc;
     c.atomic =
         (struct braid_atomic){.op = row.op, .bytes = bytes, .operand = row.one ? 1 : mem->val, .compare = mem->cmp};
     nvs_before_op(p, channel, pe);

@@ -18,9 +18,6 @@ struct braid_plugin_clock {
     uint64_t (*now)(void *arg);                   /**< nanoseconds, monotonic */
     int (*wait)(void *arg, uint64_t deadline_ns); /**< until something can have changed; 0 or a negative errno */
     void *arg;                                    /**< given to both */
-    /** What the emulator adds to this PE's addresses where peers name them (emu_sim.h: shift), so that nobody takes a peer's
-     *  address for a pointer: the host does the same to remote.ptr of its own PE and of others. 0 in real time. */
-    uint64_t shift;
 };
 
 /** The name that the plugin looks for. */

@@ -134,6 +134,8 @@ void nvs_close(struct nvs_plugin *p)
         return;
     braid_close(p->braid);
     nvs_regions_free(&p->regions);
+    for (unsigned i = 0; i < NVS_CHANNELS; i++)
+        nvs_keys_free(&p->keys[i]);
     nvs_env_free(&p->env);
     pthread_mutex_destroy(&p->mem_lock);
     free(p);

@@ -58,11 +58,11 @@ void nvs_fetch_drop(struct nvs_fetch *fetch)
     __atomic_store_n(&fetch->dropped, true, __ATOMIC_RELEASE);
 }
 
-static int nvs_fetch_write(struct nvs_plugin *p, unsigned channel, uint64_t addr, const struct braid_key *key,
+static int nvs_fetch_write(struct nvs_plugin *p, unsigned channel, struct braid_remote slot, size_t offset,
                            uint64_t value)
 {
-    return braid_p(p->channel[channel], p->my_pe, (struct braid_remote){addr, key}, value, sizeof(value),
-                   &p->done[channel]);
+    slot.addr += offset;
+    return braid_p(p->channel[channel], p->my_pe, slot, value, sizeof(value), &p->done[channel]);
 }
 
 /* 1: it is through; 0: not yet; or a negative errno. */
@@ -77,12 +77,12 @@ static int nvs_fetch_step(struct nvs_plugin *p, struct nvs_fetch *f)
     if (!__atomic_load_n(&f->done.ok, __ATOMIC_ACQUIRE))
         return 0;
     if (!f->data_sent) {
-        rc = nvs_fetch_write(p, NVS_PROXY_CHANNEL, f->slot + offsetof(struct nvs_fetch_slot, data), f->key, f->old);
+        rc = nvs_fetch_write(p, NVS_PROXY_CHANNEL, f->slot, offsetof(struct nvs_fetch_slot, data), f->old);
         if (rc)
             return rc == -EAGAIN ? 0 : rc;
         f->data_sent = true;
     }
-    rc = nvs_fetch_write(p, NVS_PROXY_CHANNEL, f->slot + offsetof(struct nvs_fetch_slot, flag), f->key, f->flag);
+    rc = nvs_fetch_write(p, NVS_PROXY_CHANNEL, f->slot, offsetof(struct nvs_fetch_slot, flag), f->flag);
     return rc ? (rc == -EAGAIN ? 0 : rc) : 1;
 }
 
@@ -123,29 +123,30 @@ int nvs_fetch_wait(struct nvs_plugin *p)
     return rc;
 }
 
-int nvs_fetch_slot_at(struct nvs_plugin *p, unsigned channel, const void *slot, uint64_t *addr,
-                      const struct braid_key **key)
+int nvs_fetch_slot_at(struct nvs_plugin *p, unsigned channel, const void *slot, struct braid_remote *out)
 {
+    struct nvs_rma_mem own = {0};
     struct nvs_region region;
 
     if (!nvs_regions_find(&p->regions, channel, slot, sizeof(struct nvs_fetch_slot), &region)) {
         nvs_log(&p->log, BRAID_LOG_ERROR, "the slot of a fetch at %p lies in no registered region", slot);
         return -ERANGE;
     }
-    *addr = region.remote + ((uintptr_t)slot - region.start);
-    *key = region.key;
-    return 0;
+    /* The kept copy: what is on its way there may outlive the region. */
+    own.ptr = (void *)(uintptr_t)slot;
+    own.handle = (struct nvs_handle *)(void *)region.key;
+    return nvs_remote(p, channel, p->my_pe, &own, out);
 }
 
 int nvs_fetch_deliver(struct nvs_plugin *p, unsigned channel, const struct nvs_amo_mem *mem, uint64_t data)
 {
-    const struct braid_key *key;
-    uint64_t slot, value[2] = {data, mem->retflag};
-    int rc = nvs_fetch_slot_at(p, channel, mem->retptr, &slot, &key);
+    uint64_t value[2] = {data, mem->retflag};
+    struct braid_remote slot;
+    int rc = nvs_fetch_slot_at(p, channel, mem->retptr, &slot);
 
     for (unsigned i = 0; !rc && i < 2; i++) {
         do
-            rc = nvs_fetch_write(p, channel, slot + i * sizeof(value[0]), key, value[i]);
+            rc = nvs_fetch_write(p, channel, slot, i * sizeof(value[0]), value[i]);
         while (rc == -EAGAIN && (rc = braid_turn(p->channel[channel])) == 0);
     }
     return rc;

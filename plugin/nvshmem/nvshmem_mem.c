@@ -12,23 +12,21 @@
 
 static_assert(sizeof(struct braid_key) == NVS_HANDLE_BYTES, "a handle is a key");
 
-/* Peers name the bytes by the host's own address for them (shifted in simulations). A user's buffer that has been mapped into the heap has an address of
+/* Peers name the bytes by the host's own address for them. A user's buffer that has been mapped into the heap has an address of
  * its own, by which alone some drivers can pin it; the map is a host's of 3.3 and later, and NULL where there is none. */
-static int nvs_mem_reg(struct nvs_plugin *p, void *buf, size_t len, uint64_t remote, struct braid_mem **out)
+static int nvs_mem_reg(struct nvs_plugin *p, void *buf, size_t len, struct braid_mem **out)
 {
     const struct nvs_map_node *node = nvs_map_find(*(const struct nvs_map **)nvs_at(p, p->at->alias_va_map), buf);
     struct braid_mem_options options = {
-        .size = sizeof(options), .remote_addr = remote, .alias = node ? (void *)(uintptr_t)node->value : NULL};
+        .size = sizeof(options), .remote_addr = (uintptr_t)buf, .alias = node ? (void *)(uintptr_t)node->value : NULL};
 
     return braid_mem_reg(p->braid, buf, len, &options, out);
 }
 
 static int nvs_mem_add(struct nvs_plugin *p, void *buf, size_t len, struct nvs_handle *out)
 {
-    struct nvs_region region = {.start = (uintptr_t)buf,
-                                .end = (uintptr_t)buf + len,
-                                .remote = (uintptr_t)buf + (p->clock ? p->clock->shift : 0)};
-    int rc = nvs_mem_reg(p, buf, len, region.remote, &region.mem);
+    struct nvs_region region = {.start = (uintptr_t)buf, .end = (uintptr_t)buf + len};
+    int rc = nvs_mem_reg(p, buf, len, &region.mem);
 
     if (rc)
         return rc;
@@ -86,7 +84,8 @@ static int nvs_mem_end(struct nvs_plugin *p, const void *key_bytes)
     rc = nvs_fetch_wait(p);
     if (!rc)
         rc = braid_mem_dereg_wait(p->channel[NVS_HOST_CHANNEL], region.mem);
-    free(region.key);
+    if (!rc)
+        free(region.key); /* else what is still under way may read it */
     return rc;
 }
 

@@ -30,12 +30,6 @@ int nvs_local(struct nvs_plugin *p, unsigned channel, const void *addr, size_t l
     return 0;
 }
 
-static struct braid_remote nvs_remote(const struct nvs_rma_mem *mem)
-{
-    return (struct braid_remote){.addr = (uintptr_t)mem->ptr,
-                                 .key = (const struct braid_key *)(const void *)mem->handle};
-}
-
 /* One op's worth, accepted. */
 static int nvs_piece(struct nvs_plugin *p, unsigned channel, int pe, int desc, struct braid_remote remote,
                      struct braid_local local, size_t len)
@@ -61,9 +55,12 @@ static int nvs_piece_wait(struct nvs_plugin *p, unsigned channel, int pe, int de
 static int nvs_transfer(struct nvs_plugin *p, unsigned channel, int pe, int desc, bool wait,
                         const struct nvs_rma_mem *remote_mem, const struct nvs_rma_mem *local_mem, size_t len)
 {
-    struct braid_remote remote = nvs_remote(remote_mem);
+    struct braid_remote remote;
     struct braid_local local;
     int rc = len ? nvs_local(p, channel, local_mem->ptr, len, &local) : 0;
+
+    if (!rc && len)
+        rc = nvs_remote(p, channel, pe, remote_mem, &remote);
 
     while (!rc && len) {
         size_t now = len < NVS_MAX_OP_LEN ? len : NVS_MAX_OP_LEN;
@@ -85,18 +82,22 @@ int nvs_put(struct nvs_plugin *p, unsigned channel, int pe, const struct nvs_rma
 }
 
 /* The value lies on the caller's stack. */
-static int nvs_p(struct nvs_plugin *p, unsigned channel, int pe, const struct nvs_rma_mem *remote, const void *from,
+static int nvs_p(struct nvs_plugin *p, unsigned channel, int pe, const struct nvs_rma_mem *remote_mem, const void *from,
                  size_t bytes)
 {
+    struct braid_remote remote;
     uint64_t value = 0;
     int rc;
 
     if (bytes > sizeof(value))
         return -EINVAL;
     memcpy(&value, from, bytes);
+    rc = nvs_remote(p, channel, pe, remote_mem, &remote);
+    if (rc)
+        return rc;
     nvs_before_op(p, channel, pe);
     do
-        rc = braid_p(p->channel[channel], pe, nvs_remote(remote), value, (unsigned)bytes, &p->done[channel]);
+        rc = braid_p(p->channel[channel], pe, remote, value, (unsigned)bytes, &p->done[channel]);
     while (rc == -EAGAIN && (rc = braid_turn(p->channel[channel])) == 0);
     return rc;
 }

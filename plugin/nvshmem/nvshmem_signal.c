@@ -38,21 +38,20 @@ static int nvs_put_signal_once(struct nvs_plugin *p, unsigned channel, int pe, c
 {
     struct braid_part parts[BRAID_MAX_PARTS];
     struct braid_channel *ch = p->channel[channel];
-    struct braid_remote signal = {(uintptr_t)c->signal->remote.ptr,
-                                  (const struct braid_key *)(const void *)c->signal->remote.handle};
+    struct braid_remote signal;
     enum braid_signal_op op = nvs_signal_set(c->desc) ? BRAID_SIGNAL_SET : BRAID_SIGNAL_ADD;
     unsigned n = 0;
-    int rc = 0;
+    int rc = nvs_remote(p, channel, pe, &c->signal->remote, &signal);
 
     for (size_t i = 0; !rc && i < c->count; i++) {
         size_t len = nvs_len(&c->bytes[i]);
 
         if (len == 0)
             continue;
-        parts[n].dst = (struct braid_remote){(uintptr_t)c->remote[i].ptr,
-                                             (const struct braid_key *)(const void *)c->remote[i].handle};
         parts[n].len = len;
         rc = nvs_local(p, channel, c->local[i].ptr, len, &parts[n].src);
+        if (!rc)
+            rc = nvs_remote(p, channel, pe, &c->remote[i], &parts[n].dst);
         n++;
     }
     if (rc)

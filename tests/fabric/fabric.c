@@ -196,6 +196,8 @@ int fabric_run(struct fabric *f)
     rc = f->emu->open(&o, &f->sim, f->why, sizeof(f->why));
     if (rc)
         return rc;
+    if (f->plain_addresses)
+        f->emu->plain_addresses(f->sim);
     rc = f->emu->run(f->sim, fabric_main, f, f->why, sizeof(f->why));
     f->end_ns = f->emu->end_time(f->sim);
     f->trace = f->emu->trace_hash(f->sim);

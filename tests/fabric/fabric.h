@@ -43,6 +43,7 @@ struct fabric {
     const char *settings[FABRIC_SETTINGS]; /* more options for braid_open(), "name=value" */
     const char *ports[FABRIC_PES];         /* a PE's port list; NULL: its own ports */
     bool no_context;                       /* fn opens by itself */
+    bool plain_addresses;                  /* peers name memory as it is named here; see emu_sim.h */
     /* the bootstrap's bytes pass through this; NULL: unchanged */
     void (*tamper)(struct fabric_pe *p, unsigned char *recv, size_t bytes_each);
     void *arg;

@@ -32,7 +32,7 @@ __attribute__((visibility("default"))) const struct braid_plugin_clock *braid_pl
 
     if (pe < 0 || pe >= HOST_PES)
         return NULL;
-    clocks[pe] = (struct braid_plugin_clock){host_now, host_sleep, NULL, fabric_emu()->shift(pe)};
+    clocks[pe] = (struct braid_plugin_clock){host_now, host_sleep, NULL};
     return &clocks[pe];
 }
 
@@ -271,7 +271,7 @@ int host_heap(struct host *h)
     if (status)
         return status;
     for (int i = 0; i < h->f->n_pes; i++) {
-        mine[i].base = (uintptr_t)h->heap + fabric_emu()->shift(h->f->pe); /* nobody's pointer */
+        mine[i].base = (uintptr_t)h->heap;
         mine[i].handle = h->mine;
     }
     if (fabric_emu()->alltoall(mine, theirs, sizeof(mine[0])))

@@ -46,7 +46,12 @@ static inline int test_main(struct fabric_pe *f)
 
 static inline void run_one(const struct test *t, const char *spec, uint64_t seed)
 {
-    struct fabric f = {.spec = spec, .seed = seed, .fn = test_main, .no_context = true, .arg = (void *)(uintptr_t)t};
+    struct fabric f = {.spec = spec,
+                       .seed = seed,
+                       .fn = test_main,
+                       .no_context = true,
+                       .plain_addresses = true,
+                       .arg = (void *)(uintptr_t)t};
 
     fabric_run_ok(&f);
 }
