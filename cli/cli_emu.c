@@ -25,21 +25,24 @@ static volatile sig_atomic_t cli_emu_signal;
 
 static void cli_emu_help(FILE *to)
 {
-    fprintf(to,
-            "usage: braid emu [--fabric SPEC] [--host HOST] [--name NAME] [--no-sysfs] [--] COMMAND [ARGUMENTS]\n"
-            "       braid emu ctl [--name NAME] port HOST/DEVICE:1 down|up|stall|slow F|loss P|delay T\n"
-            "       braid emu ports [--name NAME]\n\n"
-            "Runs a command on a host of an emulated RDMA fabric in real time: it sees that host's devices as mlx5_0,\n"
-            "mlx5_1, ... through libibverbs and in /sys. Commands with the same SPEC (or name) meet in one fabric.\n\n"
-            "  --fabric SPEC  the cluster, or a file that describes it (default nodes=2,gpus=1,ports=2,...)\n"
-            "  --host HOST    h0 (default), h1, ...\n"
-            "  --name NAME    of the fabric, to tell equal ones apart (default: goes with the SPEC)\n"
-            "  --no-sysfs     leave /sys as it is\n\n"
-            "ctl changes a port for all processes: it goes down or up, takes nothing, keeps a fraction of its rate,\n"
-            "loses packets, or is slower by a time. ports shows what each port is and has carried.\n"
-            "NAME may be left out where this user has one fabric only.\n\n"
-            "Label of all figures: emulated (real time). Not measured on hardware.\n\n"
-            "example: braid emu --fabric nodes=2,ports=2,rate=4G --host h1 -- ibv_devinfo\n");
+    fprintf(
+        to,
+        "usage: braid emu [--fabric SPEC] [--host HOST] [--name NAME] [--namespace | --no-sysfs] [--]\n"
+        "                 COMMAND [ARGUMENTS]\n"
+        "       braid emu ctl [--name NAME] port HOST/DEVICE:1 down|up|stall|slow F|loss P|delay T\n"
+        "       braid emu ports [--name NAME]\n\n"
+        "Runs a command on a host of an emulated RDMA fabric in real time: it sees that host's devices as mlx5_0,\n"
+        "mlx5_1, ... through libibverbs and in /sys. Commands with the same SPEC (or name) meet in one fabric.\n\n"
+        "  --fabric SPEC  the cluster, or a file that describes it (default nodes=2,gpus=1,ports=2,...)\n"
+        "  --host HOST    h0 (default), h1, ...\n"
+        "  --name NAME    of the fabric, to tell equal ones apart (default: goes with the SPEC)\n"
+        "  --namespace    show the devices in /sys by mounts that the command alone sees (needs root), not by preloading\n"
+        "  --no-sysfs     leave /sys as it is\n\n"
+        "ctl changes a port for all processes: it goes down or up, takes nothing, keeps a fraction of its rate,\n"
+        "loses packets, or is slower by a time. ports shows what each port is and has carried.\n"
+        "NAME may be left out where this user has one fabric only.\n\n"
+        "Label of all figures: emulated (real time). Not measured on hardware.\n\n"
+        "example: braid emu --fabric nodes=2,ports=2,rate=4G --host h1 -- ibv_devinfo\n");
 }
 
 static int cli_emu_say(const char *why)
@@ -94,7 +97,7 @@ static int cli_emu_ports(const struct emu_sim_api *emu, const char *name)
 
 struct cli_emu {
     const char *fabric, *host, *name;
-    bool no_sysfs;
+    bool no_sysfs, space;
     char folder[PATH_MAX]; /* where the emulator lies */
     char own[24];          /* its name where none is given */
     char tree[64];         /* shown in /sys; empty: none */
@@ -118,14 +121,23 @@ static int cli_emu_prepend(const char *variable, const char *value)
 static void cli_emu_become(const struct cli_emu *e, char **command)
 {
     char preload[2 * PATH_MAX + 64];
-    bool bad;
+    bool bad, by_preload = e->tree[0] && !e->space;
+    int rc = e->space ? cli_emu_space_enter(e->tree) : 0;
+
+    if (rc) {
+        fprintf(stderr,
+                "braid emu: --namespace: %s; expected the right to mount (root, CAP_SYS_ADMIN); without --namespace "
+                "none is needed\n",
+                strerror(-rc));
+        _exit(126);
+    }
 
     /* Preloaded, the emulator is libibverbs.so.1 whatever a program's own search path says; by the folder it is
      * libibverbs.so too. */
-    snprintf(preload, sizeof(preload), "%s/libibverbs.so.1%s%s%s", e->folder, e->tree[0] ? ":" : "",
-             e->tree[0] ? e->folder : "", e->tree[0] ? "/emu_sysfs.so" : "");
+    snprintf(preload, sizeof(preload), "%s/libibverbs.so.1%s%s%s", e->folder, by_preload ? ":" : "",
+             by_preload ? e->folder : "", by_preload ? "/emu_sysfs.so" : "");
     bad = setenv("BRAID_EMU", e->fabric, 1) || setenv("BRAID_EMU_HOST", e->host, 1) ||
-          setenv("BRAID_EMU_NAME", e->name, 1) || (e->tree[0] && setenv("BRAID_EMU_SYSFS", e->tree, 1)) ||
+          setenv("BRAID_EMU_NAME", e->name, 1) || (by_preload && setenv("BRAID_EMU_SYSFS", e->tree, 1)) ||
           cli_emu_prepend("LD_PRELOAD", preload) || cli_emu_prepend("LD_LIBRARY_PATH", e->folder);
     if (!bad)
         execvp(command[0], command);
@@ -209,8 +221,13 @@ static int cli_emu_folder(const struct emu_sim_api *emu, struct cli_emu *e)
 
 int cli_emu(int argc, char **argv)
 {
-    static const struct option options[] = {{"fabric", 1, NULL, 'f'},   {"host", 1, NULL, 'H'}, {"name", 1, NULL, 'n'},
-                                            {"no-sysfs", 0, NULL, 's'}, {"help", 0, NULL, 'h'}, {0}};
+    static const struct option options[] = {{"fabric", 1, NULL, 'f'},
+                                            {"host", 1, NULL, 'H'},
+                                            {"name", 1, NULL, 'n'},
+                                            {"no-sysfs", 0, NULL, 's'},
+                                            {"namespace", 0, NULL, 'N'},
+                                            {"help", 0, NULL, 'h'},
+                                            {0}};
     struct cli_emu e = {.fabric = getenv("BRAID_EMU"), .host = "h0", .name = getenv("BRAID_EMU_NAME")};
     const char *word = argc > 1 ? argv[1] : "";
     bool ctl = strcmp(word, "ctl") == 0, ports = strcmp(word, "ports") == 0;
@@ -230,6 +247,11 @@ int cli_emu(int argc, char **argv)
         e.host = letter == 'H' ? optarg : e.host;
         e.name = letter == 'n' ? optarg : e.name;
         e.no_sysfs |= letter == 's';
+        e.space |= letter == 'N';
+    }
+    if (e.space && e.no_sysfs) {
+        fprintf(stderr, "braid emu: seen --namespace and --no-sysfs, expected one of them at most\n");
+        return CLI_USAGE;
     }
     if (!ctl && !ports && optind == argc) {
         fprintf(stderr, "braid emu: seen no command, expected one to run, or ctl or ports (see braid emu --help)\n");

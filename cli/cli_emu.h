@@ -19,4 +19,7 @@ void cli_emu_tree_update(const char *tree, const char *host, const struct emu_re
 /** Removes it. "": there is none. */
 void cli_emu_tree_remove(const char *tree);
 
+/** In the child: the process gets a mount namespace in which /sys shows the tree. 0 or -errno. */
+int cli_emu_space_enter(const char *tree);
+
 #endif

@@ -69,6 +69,37 @@ def test_sysfs():
     check("unless it was not wanted", status == 0 and "tree=\n" in said, said)
 
 
+def may_mount():
+    try:
+        return subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/sys/class"], check=False,
+                              stderr=subprocess.DEVNULL).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def test_namespace():
+    status, said = emu("--namespace", "--no-sysfs", "--", "true")
+    check("--namespace and --no-sysfs together are refused", status == 2 and "--namespace" in said, said)
+    if not may_mount():
+        status, said = emu("--namespace", *inside("h1", "true"))
+        check("--namespace without the right to mount says what is missing", status == 126 and "CAP_SYS_ADMIN" in said, said)
+        return
+    before = sorted(os.listdir("/sys/class"))
+    script = ("unset LD_PRELOAD; cat /sys/class/infiniband/mlx5_1/ports/1/rate; ls /sys/class/infiniband; "
+              "readlink -f /sys/class/infiniband/mlx5_1/device; echo tree=$BRAID_EMU_SYSFS; ls /sys/class; echo ---; "
+              "ls /sys/devices; readlink -f /sys/class/net/lo")
+    status, said = emu("--namespace", *inside("h1", "sh", "-c", script))
+    lines = said.split("\n")
+    check("--namespace shows the devices to programs without the preloaded object",
+          status == 0 and lines[:3] == ["10 Gb/sec (4X)", "mlx5_0", "mlx5_1"] and lines[3].startswith("/sys/devices/pci0000:b0/")
+          and lines[4] == "tree=", said)
+    seen, devices = said.split("---\n")[0].split("\n")[5:-1], said.split("---\n")[1].split("\n")
+    check("beside what was there", sorted(seen) == sorted(set(before) | {"infiniband", "infiniband_verbs"}) and
+          set(os.listdir("/sys/devices")) <= set(devices) and "/sys/devices/virtual/net/lo" in devices, said)
+    check("and nobody else sees them", sorted(os.listdir("/sys/class")) == before and
+          not [line for line in open("/proc/mounts", encoding="utf-8") if "braid-emu" in line])
+
+
 def test_devinfo():
     if not shutil.which("ibv_devinfo"):
         TAP.skip("ibv_devinfo lists the devices", "not installed")
@@ -152,6 +183,7 @@ def test_ctl():
 
 test_command()
 test_sysfs()
+test_namespace()
 test_devinfo()
 test_perftest()
 test_ctl()
