@@ -44,6 +44,39 @@ EMU_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
     return emu_leave(f, 0);
 }
 
+int emu_abi_run(struct emu_fabric *f, int (*fn)(void *arg), void *arg)
+{
+    return f->clock->run ? f->clock->run(f, fn, arg) : fn(arg);
+}
+
+static int emu_abi_do_dereg(void *mr)
+{
+    return emu_mr_dereg(mr);
+}
+
+static int emu_abi_do_reach(void *arg)
+{
+    struct emu_mr *mr = arg;
+    unsigned char first[8];
+    struct emu_payload to = {.len = mr->ibv.length < sizeof(first) ? (uint32_t)mr->ibv.length : sizeof(first),
+                             .bytes = first};
+
+    mr->mem->load(mr, 0, &to, 0, to.len);
+    return emu_gpu_dead(mr->gpu) ? EFAULT : 0;
+}
+
+/** GPU memory that the engine thread cannot read is found now, and what its first copy needs is made now. NULL and errno. */
+static struct emu_mr *emu_abi_reach(struct emu_fabric *f, struct emu_mr *mr)
+{
+    int rc = mr && mr->gpu ? emu_abi_run(f, emu_abi_do_reach, mr) : 0;
+
+    if (rc == 0)
+        return mr;
+    emu_abi_run(f, emu_abi_do_dereg, mr);
+    errno = rc;
+    return NULL;
+}
+
 static struct ibv_mr *emu_abi_reg(struct ibv_pd *pd, void *addr, size_t len, uint64_t local, uint64_t remote,
                                   int access)
 {
@@ -52,7 +85,7 @@ static struct ibv_mr *emu_abi_reg(struct ibv_pd *pd, void *addr, size_t len, uin
 
     if (emu_enter(f, EMU_COST_REG_MR, "ibv_reg_mr"))
         return NULL;
-    mr = emu_mr_reg((struct emu_pd *)pd, addr, len, local, remote, access);
+    mr = emu_abi_reach(f, emu_mr_reg((struct emu_pd *)pd, addr, len, local, remote, access));
     emu_leave(f, 0);
     return mr ? &mr->ibv : NULL;
 }
@@ -104,19 +137,9 @@ EMU_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, 
         return NULL;
     errno = EOPNOTSUPP;
     if (f->clock->real && length && emu_gpu_find((void *)(uintptr_t)iova, length))
-        mr = emu_mr_reg((struct emu_pd *)pd, (void *)(uintptr_t)iova, length, iova, iova, access);
+        mr = emu_abi_reach(f, emu_mr_reg((struct emu_pd *)pd, (void *)(uintptr_t)iova, length, iova, iova, access));
     emu_leave(f, 0);
     return mr ? &mr->ibv : NULL;
-}
-
-int emu_abi_run(struct emu_fabric *f, int (*fn)(void *arg), void *arg)
-{
-    return f->clock->run ? f->clock->run(f, fn, arg) : fn(arg);
-}
-
-static int emu_abi_do_dereg(void *mr)
-{
-    return emu_mr_dereg(mr);
 }
 
 EMU_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
@@ -357,6 +380,9 @@ static int emu_abi_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
     if (!self || n < 0)
         return -1;
     if (f->clock->real) {
+        /* The engine thread works: whoever polls shall not keep the lock from it. */
+        if (__atomic_load_n(&f->gpu_mrs, __ATOMIC_RELAXED) && !__atomic_load_n(&cq->count, __ATOMIC_RELAXED))
+            return 0;
         f->clock->lock(f);
         got = emu_cq_take(cq, n, wc);
         f->clock->unlock(f);

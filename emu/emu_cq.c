@@ -123,6 +123,12 @@ static void emu_cq_spoil(struct emu_fabric *f, struct ibv_wc *wc)
     wc->src_qp = (uint32_t)(r >> 32);
 }
 
+/** Changes under the lock only; emu_abi.c looks at it without. */
+static void emu_cq_count(struct emu_cq *cq, uint32_t count)
+{
+    __atomic_store_n(&cq->count, count, __ATOMIC_RELAXED);
+}
+
 int emu_cq_add(struct emu_cq *cq, const struct emu_cqe *e, bool solicited)
 {
     struct ibv_async_event ev = {.element.cq = &cq->ibv, .event_type = IBV_EVENT_CQ_ERR};
@@ -143,7 +149,7 @@ int emu_cq_add(struct emu_cq *cq, const struct emu_cqe *e, bool solicited)
         to->wc.status = IBV_WC_LOC_PROT_ERR; /* its bytes went to a GPU that has failed */
     if (to->wc.status != IBV_WC_SUCCESS)
         emu_cq_spoil(cq->ctx->dev->fabric, &to->wc);
-    cq->count++;
+    emu_cq_count(cq, cq->count + 1);
     emu_cq_notify(cq, solicited || to->wc.status != IBV_WC_SUCCESS);
     emu_event_wake(cq->ctx);
     return there ? 0 : -EIO;
@@ -161,7 +167,7 @@ void emu_cq_forget_qp(struct emu_cq *cq, const struct emu_qp *qp)
         else if (e.srq)
             emu_recv_free(&e);
     }
-    cq->count = kept;
+    emu_cq_count(cq, kept);
 }
 
 int emu_cq_take(struct emu_cq *cq, int n, struct ibv_wc *out)
@@ -177,7 +183,7 @@ int emu_cq_take(struct emu_cq *cq, int n, struct ibv_wc *out)
         emu_recv_free(e);
         out[taken++] = e->wc;
         cq->head = (cq->head + 1) % cq->size;
-        cq->count--;
+        emu_cq_count(cq, cq->count - 1);
     }
     return taken;
 }

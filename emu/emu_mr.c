@@ -123,7 +123,7 @@ static bool emu_mr_behind(struct emu_mr *mr)
         mr->gpu = emu_gpu_find(mr->ibv.addr, mr->ibv.length);
     if (mr->gpu) {
         mr->mem = &emu_mem_gpu;
-        f->gpu_mrs++;
+        __atomic_store_n(&f->gpu_mrs, f->gpu_mrs + 1, __ATOMIC_RELAXED);
         return true;
     }
     mr->mem = &emu_mem_host;
@@ -135,7 +135,7 @@ static void emu_mr_free(struct emu_mr *mr)
     if (mr->pattern)
         emu_pattern_release(mr->pattern);
     if (mr->gpu)
-        mr->ctx->dev->fabric->gpu_mrs--;
+        __atomic_store_n(&mr->ctx->dev->fabric->gpu_mrs, mr->ctx->dev->fabric->gpu_mrs - 1, __ATOMIC_RELAXED);
     free(mr);
 }
 

@@ -345,6 +345,10 @@ static int failing(struct real *r, int me)
         real_check(r, me, rc == 0 && pairs_poll(&p, &wc) && wc.status != IBV_WC_SUCCESS,
                    "what went into a GPU that has failed was said to be there");
     }
+    errno = 0;
+    if (me == 1)
+        real_check(r, me, !ibv_reg_mr(p.pd, p.bytes, 4096, IBV_ACCESS_LOCAL_WRITE) && errno == EFAULT,
+                   "memory of a GPU that has failed was registered");
     real_barrier(r);
     close_on_gpu(&p);
     return 0;
