@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host.h"
+#include "host_mini.h"
 
 /** "FILE" or "FILE@VERSION". */
 static int bench_engine_plugin(const char *text, struct bench_engine *out, char *why, size_t why_len)

@@ -2,7 +2,7 @@
 /*
  * bench_host.c - an NVSHMEM plugin under the minihost as a transport of the generators. A put is a request of device code; a
  * signal is a fence and an atomic; nothing says that a put has ended but quiet, so that is asked for when the generator has
- * nothing more that it may send. Called by bench_run.c; next: host.h.
+ * nothing more that it may send. Called by bench_run.c; next: host_mini.h.
  *
  * Time: the verbs calls and 150 ns a request of the proxy. The plugin's own instructions are not charged, whosever it is.
  */
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host.h"
+#include "host_mini.h"
 
 enum { BENCH_HOST_ALIGN = 2 << 20 };
 

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+import results_plugins
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EIGHT = "nodes=9,ports=2"
 STALL = "".join(f",at=9ms:stall:h8/mlx5_{p}:1,at=40ms:up:h8/mlx5_{p}:1" for p in (0, 1))
@@ -184,11 +186,13 @@ def main():
         failed += [] if met else [row.title]
         lines.append(line(row, met, text))
         print(f"{'met    ' if met else 'NOT MET'} {row.title} ({row.wanted}): {text}", flush=True)
+    plugins, wrong = results_plugins.section(options.build) if not options.only else ("", [])
+    failed += wrong
     if not options.only and not options.print:
         sweep(braid, os.path.join(ROOT, "docs/img"))
         with open(os.path.join(ROOT, "docs/results.md"), "w", encoding="utf-8") as f:
-            f.write(HEAD.format(seed=head["seed"], table=head["cost_table"]) + "\n".join(lines) + "\n" + TAIL)
-    print(f"{len(lines) - len(failed)} met, {len(failed)} not met" + "".join(f"\n  not met: {t}" for t in failed))
+            f.write(HEAD.format(seed=head["seed"], table=head["cost_table"]) + "\n".join(lines) + "\n" + TAIL + plugins)
+    print(f"{len(lines) + (0 if options.only else len(results_plugins.ROWS)) - len(failed)} met, {len(failed)} not met" + "".join(f"\n  not met: {t}" for t in failed))
     return 1 if failed else 0
 
 

@@ -7,7 +7,7 @@
 
 #include <stdarg.h>
 
-#include "host.h"
+#include "host_mini.h"
 #include "host_call.h"
 
 enum { HOST_CHUNKS = 64, HOST_BUFFERS = 64, HOST_ROOM = 16384, HOST_ALIASES = 16, HOST_WHY = 512 };

@@ -11,16 +11,15 @@
 
 enum { HOST_POISON = 0xa5, HOST_STALE = 0x5c, HOST_PARTS = 64 };
 
-/**
- * Handles for one call: a host's own are stored in vectors, which move when they grow, so a pointer is good until the call returns,
- * and no longer.
- */
+/** Handles for one call: a host's own are stored in vectors, which move when the heap grows, so that pointers end then. */
 struct host_lent {
     struct nvs_handle near, far;
 };
 
-static void host_lend(struct host_lent *to, struct nvs_rma_mem *remote, struct nvs_rma_mem *mine)
+static void host_lend(const struct host *h, struct host_lent *to, struct nvs_rma_mem *remote, struct nvs_rma_mem *mine)
 {
+    if (!h->o.lend)
+        return;
     to->far = *remote->handle;
     remote->handle = &to->far;
     if (mine && mine->handle) {
@@ -68,7 +67,7 @@ int host_rma(struct host *h, int op, int pe, size_t offset, void *local, size_t 
 
         if (!n)
             return host_unregistered(h, op == NVS_GET ? "a get" : "a put", pe, offset, at, len);
-        host_lend(&lent, &remote, &mine);
+        host_lend(h, &lent, &remote, &mine);
         rc = host_said(h, "rma", h->call->rma(h->v, fn, h->t, pe, &verb, &remote, &mine, &bytes, qp));
         memset(&remote, HOST_STALE, sizeof(remote));
         memset(&mine, HOST_STALE, sizeof(mine));
@@ -97,7 +96,7 @@ int host_rma_p(struct host *h, int pe, size_t offset, uint64_t value, int size, 
     verb.is_nbi = 0;
     mine.ptr = &value;
     mine.handle = NULL;
-    host_lend(&lent, &remote, NULL);
+    host_lend(h, &lent, &remote, NULL);
     rc = host_said(h, "rma of a P", h->call->rma(h->v, fn, h->t, pe, &verb, &remote, &mine, &bytes, qp));
     memset(&value, HOST_STALE, sizeof(value));
     memset(&remote, HOST_STALE, sizeof(remote));
@@ -141,8 +140,8 @@ int host_rma_amo(struct host *h, const struct host_request *r)
     int rc = host_amo_fill(h, r, r->offset, &verb, &mem, &bytes);
 
     if (rc == 0)
-        host_lend(&lent, &mem.remote, NULL);
-    if (rc == 0 && mem.ret_handle) {
+        host_lend(h, &lent, &mem.remote, NULL);
+    if (rc == 0 && h->o.lend && mem.ret_handle) {
         lent.near = *mem.ret_handle;
         mem.ret_handle = &lent.near;
     }
@@ -174,7 +173,7 @@ int host_rma_put_signal(struct host *h, const struct host_request *r)
 
         if (!n)
             return host_unregistered(h, "a put with signal", r->pe, r->offset, r->local, r->len);
-        host_lend(&lent[pieces.n], &remote[pieces.n], &local[pieces.n]);
+        host_lend(h, &lent[pieces.n], &remote[pieces.n], &local[pieces.n]);
         bytes[pieces.n++] = left;
         done += n;
     }

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "host.h"
+#include "host_mini.h"
 #include "host_call.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * suite_atomic.c - atomics on 4 and 8 bytes: what they leave in the word, and what they answer. Called by suite.c's list;
- * next: host.h.
+ * next: host_mini.h.
  */
 #include "suite.h"
 

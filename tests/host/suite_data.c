@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * suite_data.c - bytes arrive where they should, all of them and no others. Called by suite.c's list; next: host.h.
+ * suite_data.c - bytes arrive where they should, all of them and no others. Called by suite.c's list; next: host_mini.h.
  */
 #include "suite.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * suite_memory.c - registrations that come and go while requests are under way; the end, and another beginning; what a plugin has
- * to refuse. Called by suite.c's list; next: host.h.
+ * to refuse. Called by suite.c's list; next: host_mini.h.
  */
 #include "suite.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host.h - the minihost: a host of our own for NVSHMEM transport plugins. It loads a nvshmem_transport_*.so.N as NVSHMEM
+ * host_mini.h - the minihost: a host of our own for NVSHMEM transport plugins. It loads a nvshmem_transport_*.so.N as NVSHMEM
  * does, and drives it with the calling pattern of NVSHMEM's proxy thread: requests in batches of 32, progress between
  * them, quiet peer by peer. One struct host is one PE; it knows nothing of what is sent. Used by bench/ and by tests/host.
  * Knows the interface by plugin/nvshmem/nvshmem_abi.h alone. Next: host_open.c, then host_proxy.c.
  *
  * Threads: one at a time per struct host. All int results are 0 or a negative errno; what went wrong is in host_why().
  */
-#ifndef HOST_H
-#define HOST_H
+#ifndef HOST_MINI_H
+#define HOST_MINI_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,8 +48,9 @@ struct host_options {
     size_t log2_granularity; /**< heap and chunks are multiples of this; 0: 21, the least that CUDA has */
     uint64_t proxy_ns;       /**< what the proxy's own code costs for each request */
     unsigned batch;          /**< requests for each pass of the proxy; 0: 32 */
-    bool cst;                /**< the driver cannot flush from the host: enforce_cst is called */
-    bool stay_loaded;        /**< no dlclose() at the end, as NVSHMEM from 3.7 on */
+    bool lend;        /**< handles are good for one call only: what the growth of a host's vectors may make of them */
+    bool cst;         /**< the driver cannot flush from the host: enforce_cst is called */
+    bool stay_loaded; /**< no dlclose() at the end, as NVSHMEM from 3.7 on */
 };
 
 /** The interface version that a file name stands for (a number 3: "3b"), or that name says: "3a", "3b", "4", "4 of 3.5.0", "5",
