@@ -61,6 +61,7 @@ static int emu_abi_do_reach(void *arg)
     struct emu_payload to = {.len = mr->ibv.length < sizeof(first) ? (uint32_t)mr->ibv.length : sizeof(first),
                              .bytes = first};
 
+    emu_gpu_warm(mr->gpu);
     mr->mem->load(mr, 0, &to, 0, to.len);
     return emu_gpu_dead(mr->gpu) ? EFAULT : 0;
 }

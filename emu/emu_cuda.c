@@ -30,6 +30,7 @@ static const struct emu_cuda_name emu_cuda_names[] = {
     {"cuStreamSynchronize", &emu_cuda_calls.stream_wait, false},
     {"cuMemcpyHtoDAsync_v2", &emu_cuda_calls.to_device, false},
     {"cuMemcpyDtoHAsync_v2", &emu_cuda_calls.to_host, false},
+    {"cuMemAlloc_v2", &emu_cuda_calls.alloc, false},
     {"cuMemHostAlloc", &emu_cuda_calls.host_alloc, false},
     {"cuGetErrorName", &emu_cuda_calls.error_name, false},
     {"cuThreadExchangeStreamCaptureMode", &emu_cuda_calls.capture_mode, true},

@@ -31,6 +31,7 @@ struct emu_cuda {
     int (*stream_wait)(void *stream);
     int (*to_device)(unsigned long long to, const void *from, size_t len, void *stream);
     int (*to_host)(void *to, unsigned long long from, size_t len, void *stream);
+    int (*alloc)(unsigned long long *out, size_t len);
     int (*host_alloc)(void **out, size_t len, unsigned flags);
     int (*error_name)(int error, const char **out);
     int (*capture_mode)(int *mode); /* may be NULL */

@@ -7,6 +7,7 @@
 #include "emu_gpu.h"
 #include "emu.h"
 #include "emu_cuda.h"
+#include "emu_meet.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +16,15 @@ enum {
     EMU_GPU_BOUNCE = 64 * 1024,
     EMU_GPU_STAGE = 1024 * 1024,
     EMU_GPU_PLACES = 16,
+    EMU_GPU_SLOW_NS = 1000000000,
     EMU_GPU_ARENA = EMU_GPU_BOUNCE + EMU_GPU_STAGE + EMU_GPU_PLACES * EMU_AHEAD_BYTES
 };
 
 struct emu_gpu {
     struct emu_gpu *next;
     void *ctx, *stream;
-    bool dead;
+    bool dead, warm;
+    unsigned long long scratch;             /* EMU_GPU_BOUNCE bytes of its memory; 0: none */
     unsigned char *bounce, *stage, *places; /* EMU_GPU_ARENA bytes together */
     uint32_t lent;                          /* a bit each */
     /* writes: stage[begin, end) is to be copied to memory at `to`; what is before it is on its way */
@@ -115,6 +118,8 @@ static struct emu_gpu *emu_gpu_new(const struct emu_cuda *cuda, void *ctx)
         error = cuda->stream_create(&g->stream, EMU_CUDA_NON_BLOCKING);
         if (error == EMU_CUDA_OK && cuda->host_alloc(&arena, EMU_GPU_ARENA, EMU_CUDA_HOST_PORTABLE) != EMU_CUDA_OK)
             arena = malloc(EMU_GPU_ARENA); /* copies are slower then */
+        if (cuda->alloc(&g->scratch, EMU_GPU_BOUNCE) != EMU_CUDA_OK)
+            g->scratch = 0;
         cuda->ctx_pop(&was);
     }
     if (!emu_gpu_ok(g, error, "a stream for copies") || !arena) {
@@ -164,6 +169,19 @@ static bool emu_gpu_enter(struct emu_gpu *g)
     return emu_gpu_ok(g, cuda->ctx_set(g->ctx), "entering the context");
 }
 
+/** Says where CUDA has held the engine up, and with it the program's traffic. */
+static void emu_gpu_slow(uint64_t began, const char *what)
+{
+    uint64_t ns = emu_meet_time() - began;
+
+    if (ns > EMU_GPU_SLOW_NS)
+        fprintf(
+            stderr,
+            "emu: %s of GPU memory took %.1f s; expected microseconds: does a call of CUDA wait for a kernel that waits "
+            "for this?\n",
+            what, (double)ns / 1e9);
+}
+
 static bool emu_gpu_wait(struct emu_gpu *g)
 {
     return emu_gpu_ok(g, emu_cuda_get()->stream_wait(g->stream), "a copy");
@@ -183,12 +201,15 @@ static bool emu_gpu_issue(struct emu_gpu *g)
 bool emu_gpu_settle(void)
 {
     struct emu_gpu *g = emu_gpu_dirty;
+    uint64_t began;
 
     if (!g)
         return !emu_gpu_lost;
     emu_gpu_dirty = NULL;
+    began = emu_meet_time();
     if (emu_gpu_enter(g) && emu_gpu_issue(g))
         emu_gpu_wait(g);
+    emu_gpu_slow(began, "a write");
     g->begin = g->end = 0;
     emu_gpu_lost |= g->dead;
     return !emu_gpu_lost;
@@ -214,14 +235,30 @@ static void emu_gpu_write(struct emu_gpu *g, uint64_t to, const void *from, uint
 /** Reads into pinned memory, behind all writes. */
 static bool emu_gpu_read(struct emu_gpu *g, void *pinned, uint64_t from, uint32_t len)
 {
+    uint64_t began = emu_meet_time();
+
     if (!emu_gpu_enter(g) || !emu_gpu_issue(g) ||
         !emu_gpu_ok(g, emu_cuda_get()->to_host(pinned, from, len, g->stream), "a read") || !emu_gpu_wait(g))
         return false;
+    emu_gpu_slow(began, "a read");
     if (emu_gpu_dirty == g) { /* the writes before it have ended too */
         emu_gpu_dirty = NULL;
         g->begin = g->end = 0;
     }
     return true;
+}
+
+void emu_gpu_warm(struct emu_gpu *g)
+{
+    static const uint32_t sizes[] = {1, 8, 64, 4096, EMU_GPU_BOUNCE};
+    const struct emu_cuda *cuda = emu_cuda_get();
+    bool ok = g->scratch && !g->warm && emu_gpu_enter(g);
+
+    for (size_t i = 0; ok && i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        ok = emu_gpu_ok(g, cuda->to_device(g->scratch, g->places, sizes[i], g->stream), "a first write") &&
+             emu_gpu_ok(g, cuda->to_host(g->bounce, g->scratch, sizes[i], g->stream), "a first read") &&
+             emu_gpu_wait(g);
+    g->warm = true;
 }
 
 /* ---- behind a region --------------------------------------------------------------------------------------------------------- */

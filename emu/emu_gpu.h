@@ -31,6 +31,11 @@ enum { EMU_AHEAD_BYTES = 256 * 1024 };
  * memory. Made by the thread that registers the memory; its current context serves where the memory names none.
  */
 struct emu_gpu *emu_gpu_find(const void *addr, size_t len);
+/**
+ * Engine: makes a copy of every kind, once, so that what CUDA sets up for the first is there before the program's kernels: one
+ * that waits for these copies would hold that up for ever.
+ */
+void emu_gpu_warm(struct emu_gpu *g);
 /** Whether it failed: nothing behind it can be reached any more. */
 bool emu_gpu_dead(const struct emu_gpu *g);
 /** Everything that was written is in memory. False, and from then on: a GPU failed, which is said once. */
