@@ -6,6 +6,7 @@
  *   nvshmem_entry.c   nvshmemt_init(), once a file
  *   nvshmem_init.c    the block and its ops           nvshmem_connect.c   opening and connecting
  *   nvshmem_env.c     variables                       nvshmem_slots.c     ports by rank
+ *   nvshmem_prefix.c  devices by a part of their name
  *   nvshmem_host.c    which host this is              nvshmem_log.c       messages, status codes
  *   nvshmem_mem.c     handles                         nvshmem_regions.c   own regions by address
  *   nvshmem_keys.c    peers' keys, kept
@@ -72,6 +73,9 @@ struct nvs_host {
 /** Asks the library that holds the address caller. */
 void nvs_host_find(void *caller, struct nvs_host *out);
 
+/** Whether the host's own transport takes notice of NVSHMEM_HCA_PREFIX: from 3.5.20 on. */
+bool nvs_host_knows_prefix(const struct nvs_host *host);
+
 /** Whether the host is one of those that never call fence for a fence on the GPU (3.5.0 and 3.5.1). */
 bool nvs_host_keeps_fences(const struct nvs_host *host);
 
@@ -108,7 +112,7 @@ struct nvs_env {
  * Reads NVSHMEM's variables and those of ours that beat them. 0, or -EINVAL for a value that is none, -ENOMEM; logs, at the
  * level that the environment itself asks for where log->level is not lower.
  */
-int nvs_env_read(nvs_getenv_fn get, struct nvs_log *log, struct nvs_env *out);
+int nvs_env_read(nvs_getenv_fn get, const struct nvs_host *host, struct nvs_log *log, struct nvs_env *out);
 
 /** Frees it; NULL and a zeroed one are allowed. */
 void nvs_env_free(struct nvs_env *env);
@@ -128,6 +132,12 @@ void nvs_slots_once(const struct nvs_slots *slots, unsigned from, unsigned count
 /** The ports of the rank-th of `ranks` PEs of a node, each once: one slot, slots being dealt in turn, or where there are at
  *  least twice as many slots as PEs a block of so many. There is at least one slot, and rank is below ranks. */
 void nvs_slots_pick(const struct nvs_slots *slots, int rank, int ranks, char out[NVS_PORTS_BYTES]);
+
+/* ---- nvshmem_prefix.c ---- */
+
+/** The names of this host's devices that contain prefix, or with ^ in front those that do not; root as the option sysroot, NULL:
+ *  "/". How many are left out; or a negative errno where there is no list of devices. */
+int nvs_prefix_names(const char *prefix, const char *root, char out[NVS_PORTS_BYTES]);
 
 /* ---- nvshmem_regions.c ---- */
 

@@ -16,6 +16,7 @@
 /* What is being read. */
 struct nvs_reader {
     nvs_getenv_fn get;
+    const struct nvs_host *host;
     const struct nvs_log *log;
     struct nvs_env *env;
 };
@@ -219,6 +220,29 @@ static int nvs_env_slots(const struct nvs_reader *r, const char *variable, bool 
     return nvs_settings_add(&r->env->settings, "only", ports);
 }
 
+/* Where neither list is given. */
+static int nvs_env_prefix(const struct nvs_reader *r)
+{
+    const char *prefix = nvs_get(r, "HCA_PREFIX");
+    char names[NVS_PORTS_BYTES];
+    int left_out;
+
+    if (!prefix || !*prefix || nvs_own(r, "ports") || nvs_own(r, "only"))
+        return 0;
+    if (!nvs_host_knows_prefix(r->host)) {
+        nvs_log(r->log, BRAID_LOG_INFO, "NVSHMEM_HCA_PREFIX is not read: this host's own transport does not either");
+        return 0;
+    }
+    left_out = nvs_prefix_names(prefix, nvs_own(r, "sysroot"), names);
+    if (left_out < 0) /* that there are no devices is told when they are opened */
+        return 0;
+    if (!names[0])
+        return nvs_bad(r, "HCA_PREFIX", prefix,
+                       "a part of the name of a device of this host, or with ^ in front one that not all have");
+    nvs_log(r->log, BRAID_LOG_INFO, "NVSHMEM_HCA_PREFIX leaves %d devices out: candidates %.300s", left_out, names);
+    return left_out ? nvs_settings_add(&r->env->settings, "only", names) : 0;
+}
+
 static int nvs_env_ports(const struct nvs_reader *r)
 {
     const char *list = nvs_get(r, "HCA_LIST"), *mapping = nvs_get(r, "HCA_PE_MAPPING");
@@ -233,7 +257,7 @@ static int nvs_env_ports(const struct nvs_reader *r)
                 r->log, BRAID_LOG_WARN,
                 "NVSHMEM_ENABLE_NIC_PE_MAPPING says nothing without NVSHMEM_HCA_PE_MAPPING or NVSHMEM_HCA_LIST: the "
                 "nearest ports are taken");
-        return rc;
+        return rc ? rc : nvs_env_prefix(r);
     }
     if (nvs_own(r, "ports") || nvs_own(r, "only")) {
         nvs_log(r->log, BRAID_LOG_INFO,
@@ -289,8 +313,8 @@ static enum braid_log_level nvs_env_level(const struct nvs_reader *r)
 static void nvs_env_remarks(const struct nvs_reader *r)
 {
     static const char *const without[] = {"DISABLE_IB_NATIVE_ATOMICS", "DISABLE_GDRCOPY",     "SRQ_DEPTH",
-                                          "IB_NUM_RC_PER_DEVICE",      "DISABLE_DATA_DIRECT", "HCA_PREFIX",
-                                          "ENABLE_MULTI_PORT",         "MAX_NICS_PER_PE",     "IB_ATOMIC_POLICY"};
+                                          "IB_NUM_RC_PER_DEVICE",      "DISABLE_DATA_DIRECT", "ENABLE_MULTI_PORT",
+                                          "MAX_NICS_PER_PE",           "IB_ATOMIC_POLICY"};
     const char *ibgda = nvs_get(r, "IB_ENABLE_IBGDA"), *ll128 = nvs_get(r, "FCOLLECT_LL128_THRESHOLD");
 
     for (unsigned i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
@@ -310,11 +334,11 @@ static void nvs_env_remarks(const struct nvs_reader *r)
             ll128);
 }
 
-int nvs_env_read(nvs_getenv_fn get, struct nvs_log *log, struct nvs_env *out)
+int nvs_env_read(nvs_getenv_fn get, const struct nvs_host *host, struct nvs_log *log, struct nvs_env *out)
 {
     static const char *const levels[] = {"error", "warn", "info", "debug"};
     struct nvs_env env = {0};
-    struct nvs_reader r = {.get = get, .log = log, .env = &env};
+    struct nvs_reader r = {.get = get, .host = host, .log = log, .env = &env};
     const char *order = nvs_own(&r, "order");
     int rc;
 

@@ -39,6 +39,11 @@ void nvs_host_find(void *caller, struct nvs_host *out)
     *out = host;
 }
 
+bool nvs_host_knows_prefix(const struct nvs_host *host)
+{
+    return host->major > 3 || (host->major == 3 && (host->minor > 5 || (host->minor == 5 && host->patch >= 20)));
+}
+
 bool nvs_host_keeps_fences(const struct nvs_host *host)
 {
     return host->major == 3 && host->minor == 5 && host->patch <= 1;

@@ -175,11 +175,12 @@ static const struct braid_plugin_clock *nvs_clock(void)
 /* Everything but the block's fields. */
 static int nvs_start(struct nvs_plugin *p, void *caller)
 {
-    int rc = nvs_env_read((nvs_getenv_fn)getenv, &p->log, &p->env);
+    int rc;
 
+    nvs_host_find(caller, &p->host);
+    rc = nvs_env_read((nvs_getenv_fn)getenv, &p->host, &p->log, &p->env);
     if (rc)
         return rc;
-    nvs_host_find(caller, &p->host);
     p->clock = nvs_clock();
     p->fence_each = p->env.strict && nvs_host_keeps_fences(&p->host);
     nvs_log(&p->log, BRAID_LOG_INFO, "braid %s as transport ibrc, interface %d, host NVSHMEM %d.%d.%d", braid_version(),

@@ -3,7 +3,7 @@
  * test_plugin.c - the NVSHMEM plugin's files as a host of each interface version sees them, called from C and from C++, over
  * the emulated fabric in virtual time: bytes, words, atomics, put with signal.
  */
-#include "rig.h"
+#include "plugin_rig.h"
 
 /* ---- bytes ---- */
 

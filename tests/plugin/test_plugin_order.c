@@ -2,9 +2,9 @@
 /*
  * test_plugin_order.c - the plugin, as test_plugin.c has it: order, quiet, handles, start and end.
  */
-#include "rig.h"
+#include "plugin_rig.h"
 
-#include "host_cxx.h"
+#include "plugin_cxx.h"
 
 /* ---- order ---- */
 

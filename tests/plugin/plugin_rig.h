@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rig.h - runs a program of a host on every PE, for each interface version, from C and from C++. Included by test_plugin.c,
+ * plugin_rig.h - runs a program of a host on every PE, for each interface version, from C and from C++. Included by test_plugin.c,
  * test_plugin_order.c and test_plugin_life.c.
  */
-#ifndef RIG_H
-#define RIG_H
+#ifndef PLUGIN_RIG_H
+#define PLUGIN_RIG_H
 
 #include <errno.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "fabric.h"
-#include "host.h"
+#include "plugin_host.h"
 
 enum { WORD = FABRIC_MEM, SLOT = FABRIC_MEM + 256, HALF = FABRIC_MEM / 2 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host.c - see host.h; the calls as a C compiler makes them. Called by the tests beside it; next: the plugin's files.
+ * plugin_host.c - see plugin_host.h; the calls as a C compiler makes them. Called by the tests beside it; next: the plugin's files.
  */
-#include "host.h"
+#include "plugin_host.h"
 
 #include <dlfcn.h>
 #include <errno.h>

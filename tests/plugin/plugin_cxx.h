@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_cxx.h - containers of the real C++ library, for tests in C that look into them as the plugin does. Made by
- * host_cxx.cpp, used by test_plugin.c.
+ * plugin_cxx.h - containers of the real C++ library, for tests in C that look into them as the plugin does. Made by
+ * plugin_cxx.cpp, used by test_plugin.c.
  */
-#ifndef HOST_CXX_H
-#define HOST_CXX_H
+#ifndef PLUGIN_CXX_H
+#define PLUGIN_CXX_H
 
 #include <stddef.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host.h - a small host for tests of the NVSHMEM plugin: PEs of an emulated cluster in virtual time, each with a transport of
+ * plugin_host.h - a small host for tests of the NVSHMEM plugin: PEs of an emulated cluster in virtual time, each with a transport of
  * its own from the plugin's file, driven as NVSHMEM drives it. What is called how differs between versions and between a C
  * and a C++ caller; struct host_calls hides it. Included by the tests beside it.
  */
-#ifndef HOST_H
-#define HOST_H
+#ifndef PLUGIN_HOST_H
+#define PLUGIN_HOST_H
 
 #include "nvshmem_abi.h"
 

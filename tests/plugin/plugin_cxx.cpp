@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_cxx.cpp - the calls as a C++ compiler makes them, with std::vector and std::unordered_map of the real library, and structs
+ * plugin_cxx.cpp - the calls as a C++ compiler makes them, with std::vector and std::unordered_map of the real library, and structs
  * written down here a second time, as a host has them: enums that are as wide as int, bool, references. Called by test_plugin.c.
  */
-#include "host.h"
+#include "plugin_host.h"
 
 #include <climits>
 #include <cstring>
 #include <unordered_map>
 #include <vector>
 
-#include "host_cxx.h"
+#include "plugin_cxx.h"
 
 namespace
 {
