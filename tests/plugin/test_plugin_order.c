@@ -264,6 +264,35 @@ static void one_rail_is_enough(void **state)
     unsetenv("BRAID_RAILS");
 }
 
+/* ---- what is refused, without harm ---- */
+
+static int pe_refused(struct host *h)
+{
+    struct host_rma far = {
+        .pe = 0, .desc = NVS_PUT, .is_nbi = 1, .qp = 1, .from = h->heap_len - 8, .nelems = 16, .elembytes = 1};
+    struct host_rma odd = {.pe = 0, .desc = NVS_AMO, .is_nbi = 1, .qp = 1, .nelems = 16, .elembytes = 1};
+    struct host_rma over = {
+        .pe = 0, .desc = NVS_PUT, .is_nbi = 1, .qp = 1, .to = h->heap_len - 8, .nelems = 16, .elembytes = 1};
+    struct host_rma wraps = {.pe = 0, .desc = NVS_GET, .is_nbi = 1, .qp = 0, .nelems = SIZE_MAX / 2, .elembytes = 4};
+    struct nvs_handle none;
+
+    check(h, h->call->rma(h, &far) == NVS_INVALID_VALUE, "a source that is not registered");
+    check(h, h->call->rma(h, &odd) == NVS_INVALID_VALUE, "an op that is none");
+    check(h, h->call->rma(h, &over) == NVS_INVALID_VALUE, "a target behind the region's end");
+    check(h, h->call->rma(h, &wraps) == NVS_INVALID_VALUE, "a length that wraps");
+    check(h, host_signal(h, 0, NVS_AMO_ADD, 2, WORD, 1) == NVS_NOT_SUPPORTED, "an atomic on two bytes");
+    check(h, host_signal(h, 0, NVS_AMO_ACK, 8, WORD, 1) == NVS_NOT_SUPPORTED, "an atomic that is none");
+    check(h, host_signal(h, 0, NVS_AMO_ADD, 8, WORD + 4, 1) == NVS_INVALID_VALUE, "a crooked word");
+    check(h, h->call->get_handle(h, h->heap, 0, true, &none) == NVS_INVALID_VALUE, "memory of no bytes");
+    return host_meet(h); /* all goes on */
+}
+
+static void nonsense_is_refused(void **state)
+{
+    (void)state;
+    run_all(pe_refused, "nodes=2,gpus=1,ports=2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +306,7 @@ int main(void)
         cmocka_unit_test(qp_create_gives_the_default_one),
         cmocka_unit_test(a_host_can_start_again),
         cmocka_unit_test(one_rail_is_enough),
+        cmocka_unit_test(nonsense_is_refused),
     };
 
     return cmocka_run_group_tests_name("plugin_order", tests, NULL, NULL);
