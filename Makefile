@@ -53,11 +53,11 @@ results: ## every rate that is promised, as one `braid bench` command each, writ
 	@ninja -C $(BUILD) -j $(JOBS) --quiet
 	@scripts/results.py $(BUILD)
 
-costs: ## libbraid's own instructions, counted by callgrind, beside what the cost table charges
+costs: ## libbraid's own instructions, counted by callgrind, beside what the cost table charges, written to docs/costs.md
 	@scripts/deps.sh demo costs
 	@$(call configure,$(BUILD))
 	@ninja -C $(BUILD) -j $(JOBS) --quiet
-	@scripts/callgrind-costs.py $(BUILD)
+	@scripts/callgrind-costs.py $(BUILD) --write
 
 test: ## the whole test suite, without the long "soak" tests
 	@scripts/deps.sh test

@@ -175,7 +175,7 @@ static void bench_braid_costs(struct bench_braid *t)
     const uint64_t *cost = t->charge.cost;
 
     bench_charge_open(&t->charge, t->pe->run->emu, t->ch);
-    t->cost_put = cost[BENCH_WORK_PUT] + cost[BENCH_WORK_PIECE] + cost[BENCH_WORK_LIST];
+    t->cost_put = cost[BENCH_WORK_PUT] + cost[BENCH_WORK_WHOLE] + cost[BENCH_WORK_LIST];
     t->cost_word = cost[BENCH_WORK_WORD];
     t->cost_pass = cost[BENCH_WORK_PASS] + cost[BENCH_WORK_POLL] * (uint64_t)braid_rail_count(t->b);
 }

@@ -12,17 +12,21 @@
 struct bench_row {
     const char *name;
     size_t counter; /* in struct braid_channel_stats */
+    size_t less;    /* another, whose part of the first has a row of its own; 0: none */
 };
 
 #define BENCH_COUNTER(field) offsetof(struct braid_channel_stats, field)
 
-/* A get costs what a put does. */
 static const struct bench_row bench_rows[BENCH_WORK] = {
     [BENCH_WORK_PUT] = {"braid_put", BENCH_COUNTER(puts)},
-    [BENCH_WORK_GET] = {"braid_put", BENCH_COUNTER(gets)},
+    [BENCH_WORK_GET] = {"braid_get", BENCH_COUNTER(gets)},
     [BENCH_WORK_WORD] = {"braid_word", BENCH_COUNTER(words)},
     [BENCH_WORK_DEFERRED] = {"braid_deferred", BENCH_COUNTER(deferred)},
-    [BENCH_WORK_PIECE] = {"braid_piece", BENCH_COUNTER(pieces)},
+    [BENCH_WORK_PIECE] = {"braid_piece", BENCH_COUNTER(pieces), BENCH_COUNTER(whole)},
+    [BENCH_WORK_WHOLE] = {"braid_whole", BENCH_COUNTER(whole)},
+    [BENCH_WORK_BURST] = {"braid_burst", BENCH_COUNTER(bursts)},
+    [BENCH_WORK_DRIVE] = {"braid_drive", BENCH_COUNTER(drives)},
+    [BENCH_WORK_PLAN] = {"braid_plan", BENCH_COUNTER(plans)},
     [BENCH_WORK_LIST] = {"braid_list", BENCH_COUNTER(lists)},
     [BENCH_WORK_FLUSH] = {"braid_flush", BENCH_COUNTER(flushes)},
     [BENCH_WORK_MESSAGE] = {"braid_message", BENCH_COUNTER(messages)},
@@ -39,10 +43,12 @@ const char *bench_work_name(enum bench_work w)
 
 static uint64_t bench_charge_counter(const struct braid_channel_stats *s, enum bench_work w)
 {
-    uint64_t v;
+    uint64_t v, less = 0;
 
     memcpy(&v, (const char *)s + bench_rows[w].counter, sizeof(v));
-    return v;
+    if (bench_rows[w].less)
+        memcpy(&less, (const char *)s + bench_rows[w].less, sizeof(less));
+    return v - less;
 }
 
 void bench_charge_open(struct bench_charge *c, const struct emu_sim_api *emu, const struct braid_channel *ch)

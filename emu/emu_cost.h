@@ -23,10 +23,15 @@ enum emu_cost {
     EMU_COST_CREATE_QP,
     EMU_COST_MODIFY_QP,
     EMU_COST_EVENT,
-    EMU_COST_BRAID_PUT,      /* libbraid's own code, without the device's: a bulk put or get accepted */
+    EMU_COST_BRAID_PUT,      /* libbraid's own code, without the device's: a bulk put accepted */
+    EMU_COST_BRAID_GET,      /* a get accepted */
     EMU_COST_BRAID_WORD,     /* a word op accepted and posted */
     EMU_COST_BRAID_DEFERRED, /* more for one that has to wait */
-    EMU_COST_BRAID_PIECE,    /* a request built for a lane */
+    EMU_COST_BRAID_PIECE,    /* a request built for a lane, of a put that is cut or a get */
+    EMU_COST_BRAID_WHOLE,    /* of a put that goes whole, in a burst */
+    EMU_COST_BRAID_BURST,    /* each burst */
+    EMU_COST_BRAID_DRIVE,    /* a look through what waits for a peer, for each lane */
+    EMU_COST_BRAID_PLAN,     /* a put poured over lanes, for each lane */
     EMU_COST_BRAID_LIST,     /* a list of them posted */
     EMU_COST_BRAID_FLUSH,
     EMU_COST_BRAID_MESSAGE,  /* a target-executed atomic asked for */

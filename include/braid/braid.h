@@ -205,6 +205,10 @@ struct braid_channel_stats {
     uint64_t polls;         /**< completion queues polled in them */
     uint64_t waiting_puts;  /**< now: puts waiting in software */
     uint64_t waiting_words; /**< now: word ops waiting in software */
+    uint64_t whole;         /**< of pieces: puts that went whole, many at a time */
+    uint64_t bursts;        /**< such times */
+    uint64_t drives;        /**< times that what waits for a peer was looked through; one for each of its lanes */
+    uint64_t plans;         /**< times that a put or get was poured over all lanes; one for each of them */
 };
 
 /** 0, or -EINVAL for NULL or a size that is none. A call on the channel as others are: it takes turns with them. */

@@ -116,6 +116,7 @@ struct api_peer {
     bool dirty;            /**< in channel->dirty: something moved since it was last driven */
     bool message_lost;     /**< an atomic that the target was to execute failed: what is behind it is never announced */
     bool message_held;     /**< a message found no place in its lane's mailbox */
+    bool order_waits;      /**< the head of the FIFO must wait, and nothing has ended since that was found */
     uint32_t quieting;     /**< so many wait until all of it is visible */
     uint32_t epoch;        /**< number of fences */
     uint64_t ops;          /**< accepted and not ended */

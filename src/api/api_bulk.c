@@ -191,6 +191,7 @@ static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow, struct pla
     if (posted)
         return 0;
     for (;;) {
+        peer->channel->count.plans += peer->lane_count;
         int rc = plan_stripe(&in, &plan);
         if (rc)
             return rc;
@@ -266,6 +267,7 @@ static __attribute__((noinline)) uint64_t api_bulk_burst(struct api_peer *peer, 
     peer->counts.posted[k] = count;
     plan_lane_posted(&flow->lane[k], peer->channel->now_ns, writer.bytes);
     rail_write_end(&writer);
+    peer->channel->count.bursts++;
     return most;
 }
 
@@ -297,6 +299,7 @@ static unsigned api_bulk_plain(struct api_peer *peer, struct plan_pick *pick)
     flow->waiting -= (uint32_t)n;
     flow->handed += n;
     peer->channel->count.pieces += n;
+    peer->channel->count.whole += n;
     if (n == most)
         api_order_mark_all(peer);
     return (unsigned)n;

@@ -217,6 +217,7 @@ unsigned api_order_drive(struct api_peer *peer)
         enum plan_order order = plan_order(&in, &word->wait);
         if (order == PLAN_ORDER_WAIT) {
             api_flush_want(peer, word->lane, &word->wait);
+            peer->order_waits = true;
             break;
         }
         if (order == PLAN_ORDER_NEVER)

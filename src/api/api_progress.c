@@ -33,6 +33,7 @@ void api_leave(struct braid_channel *ch)
 void api_wake(struct api_peer *peer)
 {
     struct braid_channel *ch = peer->channel;
+    peer->order_waits = false;
     if (peer->dirty)
         return;
     peer->dirty = true;
@@ -267,9 +268,10 @@ static void api_ring(struct api_peer *peer, bool urgent)
 unsigned api_drive(struct api_peer *peer, bool urgent)
 {
     unsigned moved = 0, bulk;
+    peer->channel->count.drives += peer->lane_count;
     /* Words first; and again where bulk went on that they may have waited for, as gated bulk may have waited for them. */
     do {
-        moved += api_order_drive(peer);
+        moved += peer->fifo_tail != peer->fifo_marked && !peer->order_waits ? api_order_drive(peer) : 0;
         bulk = peer->put.head ? api_bulk_pump(peer, &peer->put) : 0;
         moved += bulk;
     } while (bulk && peer->fifo_tail != peer->fifo_marked);

@@ -52,10 +52,11 @@ static inline bool checked_mul_size(size_t a, size_t b, size_t *out)
     return true;
 }
 
-/** Whether [addr, addr + len) lies inside [base, base + size); an empty range lies inside at both ends. */
+/** Whether [addr, addr + len) lies inside [base, base + size), which does not wrap; an empty range lies inside at both ends. */
 static inline bool range_inside(uint64_t addr, uint64_t len, uint64_t base, uint64_t size)
 {
-    return addr >= base && addr - base <= size && len <= size - (addr - base);
+    uint64_t at = addr - base; /* where addr is below, far beyond the size */
+    return at <= size && len <= size - at;
 }
 
 /** The smallest power of two >= n, for 1 <= n <= 2^31. */

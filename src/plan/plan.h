@@ -349,18 +349,19 @@ bool plan_pull(const struct plan_stripe_in *in, const struct plan_pick *pick, st
  *  lanes as they are; while that stays so one look will do. */
 uint64_t plan_pick_much(const struct plan_lane *lane, unsigned lanes);
 
-#define PLAN_BURST 65536u /**< bytes: see plan_pick_burst() */
+#define PLAN_BURST 98304u /**< bytes: see plan_pick_burst() */
 
 /**
  * How many bytes of a queue of whole transfers lane k should get before another is picked: a transfer takes at least one
  * byte of it, and all that begin within it go. While much is queued, a short list's worth, since one longer list is
- * cheaper than several short ones and what is behind evens it out; near the end one transfer.
+ * cheaper than several short ones and what is behind evens it out; then half of the lane's part of what is left, near the end
+ * one transfer.
  */
 static inline uint64_t plan_pick_burst(const struct plan_pick *pick, const struct plan_lane *lane, unsigned k,
                                        uint64_t queued)
 {
-    bool much = queued >= UINT64_C(2) * PLAN_BURST * pick->lanes;
-    return much ? min_u64(PLAN_BURST, lane[k].window - lane[k].backlog) : 1;
+    uint64_t most = min_u64(PLAN_BURST, lane[k].window - lane[k].backlog);
+    return queued >= UINT64_C(2) * PLAN_BURST * pick->lanes ? most : min_u64(most, queued / (2 * pick->lanes) + 1);
 }
 
 /* ---- order: when a word op may be posted ------------------------------------------------------------------------- */

@@ -325,29 +325,56 @@ void plan_overlap_all_posted(struct plan_overlap *table, uint64_t ticket)
         table->entry[plan_overlap_slot(ticket)].posted = true;
 }
 
-/* An entry that lay in a run goes from its front. */
-static inline void plan_overlap_shrink(struct plan_overlap *table, const struct plan_overlap_entry *e)
+/* Entries that lay in a run go from its front; `last`: the end of the last of them. */
+static inline void plan_overlap_shrink(struct plan_overlap *table, unsigned k, uint64_t last, uint32_t entries)
 {
-    struct plan_overlap_run *run = &table->run[e->run];
-    run->first = e->last + 1;
-    if (--run->entries > 0)
+    struct plan_overlap_run *run = &table->run[k];
+    if (k == PLAN_OVERLAP_RUNS)
         return;
-    table->runs &= ~(UINT32_C(1) << e->run);
-    if (e->run == table->recent)
+    run->first = last + 1;
+    run->entries -= entries;
+    if (run->entries > 0)
+        return;
+    table->runs &= ~(UINT32_C(1) << k);
+    if (k == table->recent)
         table->clear = 0;
+}
+
+/* plan_overlap_open(), short for what nearly every entry is: written on one lane. */
+static inline bool plan_overlap_waits(const struct plan_overlap *table, const struct plan_overlap_entry *e,
+                                      unsigned slot, const uint64_t *flushed)
+{
+    uint32_t lanes = e->lanes;
+    if (!e->posted)
+        return true;
+    if (lanes & (lanes - 1) || !lanes)
+        return plan_overlap_open(table, slot, flushed);
+    unsigned k = (unsigned)__builtin_ctz(lanes);
+    return flushed[k] < table->count[k][slot];
+}
+
+/* Forgets entries of one run, or of none, from `tail` on; the next tail. */
+static inline uint64_t plan_overlap_forget(struct plan_overlap *table, uint64_t tail, const uint64_t *flushed)
+{
+    uint64_t head = table->head, first = tail, last = 0;
+    unsigned run = table->entry[plan_overlap_slot(tail)].run;
+    do {
+        unsigned slot = plan_overlap_slot(tail);
+        const struct plan_overlap_entry *e = &table->entry[slot];
+        if (e->run != run || plan_overlap_waits(table, e, slot, flushed))
+            break;
+        last = e->last;
+    } while (++tail != head);
+    if (tail != first)
+        plan_overlap_shrink(table, run, last, (uint32_t)(tail - first));
+    return tail;
 }
 
 void plan_overlap_trim(struct plan_overlap *table, const uint64_t *flushed)
 {
-    uint64_t tail = table->tail, head = table->head;
-    for (; tail != head; tail++) {
-        unsigned slot = plan_overlap_slot(tail);
-        const struct plan_overlap_entry *e = &table->entry[slot];
-        if (plan_overlap_open(table, slot, flushed))
-            break;
-        if (e->run != PLAN_OVERLAP_RUNS)
-            plan_overlap_shrink(table, e);
-    }
+    uint64_t tail = table->tail, next = tail;
+    while (tail != table->head && (next = plan_overlap_forget(table, tail, flushed)) != tail)
+        tail = next;
     table->tail = tail;
     for (uint64_t levels = table->levels; levels; levels &= levels - 1) {
         if (table->newest[__builtin_ctzll(levels)] < table->tail)
