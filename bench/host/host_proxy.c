@@ -157,6 +157,9 @@ int host_step(struct host *h)
         h->head++;
         n++;
     }
+    /* The proxy looks at its ring in every turn, so polls of the next turn are no sign of idleness: in virtual time the second of
+     * them would sleep, without a deadline, although there are requests, or a caller who waits for no event. */
+    h->w.charge(h->w.arg, 0);
     if (rc == 0 && progress)
         rc = host_said(h, "progress", h->call->progress(h->v, progress, h->t));
     return rc ? rc : n;

@@ -24,6 +24,7 @@
 #include "nvshmem_abi.h"
 #include "nvshmem_clock.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 /** Channels: one for the host's threads, one for its proxy. */
@@ -278,6 +279,13 @@ static inline void nvs_before_op(struct nvs_plugin *p, unsigned channel, int pe)
 }
 
 /* ---- nvshmem_init.c ---- */
+
+/** Whether kernels that wait for a signal must have received data flushed before they read it: rc and ordered are what
+ *  braid_gpu_at() says. Not where there is no GPU, or where its kernels see writes of NICs in order. */
+static inline bool nvs_cst_needed(int rc, int ordered)
+{
+    return rc != -ENODEV && (rc != 0 || !ordered);
+}
 
 /** nvshmemt_init() of the file for that major version; caller: an address inside the host library. */
 int nvs_init(void **out, int api_version, int major, void *caller);

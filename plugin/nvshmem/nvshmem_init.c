@@ -48,6 +48,20 @@ static int nvs_finalize(void *transport)
     return NVS_SUCCESS;
 }
 
+/* Asked of the GPU whose context the host has made current. Where ports are opened later, it cannot be asked yet. */
+static bool nvs_cst_at_target(const struct nvs_plugin *p)
+{
+    struct braid_gpu gpu = {.size = sizeof(gpu)};
+    int rc = p->braid ? braid_gpu_at(p->braid, &gpu) : -EAGAIN;
+    bool flush = nvs_cst_needed(rc, gpu.ordered);
+
+    if (flush)
+        nvs_log(&p->log, BRAID_LOG_INFO,
+                "waits of kernels flush what NICs have written: CUDA does not promise that GPU %s sees it in order",
+                rc ? "(not known yet)" : gpu.pci);
+    return flush;
+}
+
 static void nvs_fill_v3(struct nvs_plugin *p)
 {
     struct nvs_ops_v3 *ops = nvs_at(p, p->at->ops);
@@ -63,7 +77,8 @@ static void nvs_fill_v3(struct nvs_plugin *p)
                                .amo = nvs_amo,
                                .fence = p->env.strict ? nvs_fence_v3 : NULL,
                                .quiet = nvs_quiet,
-                               .enforce_cst = nvs_enforce_cst};
+                               .enforce_cst = nvs_enforce_cst,
+                               .enforce_cst_at_target = nvs_cst_at_target(p) ? nvs_enforce_cst : NULL};
     ops->get_handle_any = any;
 }
 
@@ -80,7 +95,8 @@ static void nvs_fill_v4(struct nvs_plugin *p)
                                .rma = nvs_rma,
                                .fence = p->env.strict ? nvs_fence_v4 : NULL,
                                .quiet = nvs_quiet,
-                               .enforce_cst = nvs_enforce_cst};
+                               .enforce_cst = nvs_enforce_cst,
+                               .enforce_cst_at_target = nvs_cst_at_target(p) ? nvs_enforce_cst : NULL};
     ops->progress = nvs_progress; /* 3.5.0 passes one argument more, in a register that nobody reads */
     if (p->major >= 6) {
         ops->amo_v6 = nvs_amo_v6;

@@ -460,9 +460,20 @@ static void failures_have_a_status(void **state)
     assert_int_equal(nvs_status(-ENODEV), NVS_INTERNAL);
 }
 
+static void kernels_flush_where_cuda_promises_no_order(void **state)
+{
+    (void)state;
+    assert_false(nvs_cst_needed(-ENODEV, 0)); /* no GPU: CPUs read behind their NICs */
+    assert_false(nvs_cst_needed(0, 1));
+    assert_true(nvs_cst_needed(0, 0));
+    assert_true(nvs_cst_needed(-EAGAIN, 0)); /* not to be asked yet */
+    assert_true(nvs_cst_needed(-EIO, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_flush_where_cuda_promises_no_order),
         cmocka_unit_test(defaults_are_what_a_host_expects),
         cmocka_unit_test(variables_become_settings),
         cmocka_unit_test(bad_values_are_named),
