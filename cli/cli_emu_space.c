@@ -40,7 +40,7 @@ static int cli_emu_space_show(const char *from, const char *in, const char *unle
     struct dirent *e;
     int rc = d ? 0 : -errno;
 
-    while (rc == 0 && (e = readdir(d))) {
+    while (d && rc == 0 && (e = readdir(d))) {
         char source[PATH_MAX], to[PATH_MAX], other[PATH_MAX];
         struct stat st;
 

@@ -50,7 +50,7 @@ void cli_host_add(struct cli_host_list *list, const char *path, const char *from
     name = strrchr(path, '/');
     name = name ? name + 1 : path;
     if (strncmp(name, CLI_HOST_STOCK, strlen(CLI_HOST_STOCK)) == 0)
-        h->plugin = atoi(name + strlen(CLI_HOST_STOCK));
+        h->plugin = (int)strtol(name + strlen(CLI_HOST_STOCK), NULL, 10);
 }
 
 void cli_host_add_folder(struct cli_host_list *list, const char *folder, const char *from)

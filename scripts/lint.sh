@@ -50,7 +50,7 @@ check_cppcheck() {
     # --check-config style noise is off; what is suppressed in a file says why there.
     cppcheck --quiet -j "$jobs" --std=c11 --language=c --error-exitcode=1 --inline-suppr \
         --enable=warning,performance,portability --suppress=missingIncludeSystem --suppress=unmatchedSuppression \
-        -D_GNU_SOURCE -I include -I emu -I src/common -I src/plan -I src/verbs -I src/rail -I src/api \
+        -D_GNU_SOURCE '-DElfW(type)=Elf64_##type' -I include -I emu -I src/common -I src/plan -I src/verbs -I src/rail -I src/api \
         --file-list=<(files '*.c') --template='{file}:{line}: {severity}: {id}: {message}'
 }
 

@@ -27,6 +27,7 @@ static int host_c_progress(const struct nvs_version *v, host_fn fn, void *t)
     return v->progress_350 ? ((nvs_progress_350_fn)fn)(t, 1) : ((nvs_progress_fn)fn)(t);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): as many arguments as the interface has */
 static int host_c_rma(const struct nvs_version *v, host_fn fn, void *t, int pe, const struct nvs_rma_verb *verb,
                       struct nvs_rma_mem *remote, struct nvs_rma_mem *local, const struct nvs_rma_bytes *bytes, int qp)
 {
@@ -59,6 +60,7 @@ static int host_c_quiet(const struct nvs_version *v, host_fn fn, void *t, int pe
     return ((nvs_quiet_fn)fn)(t, pe, qp);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): as many arguments as the interface has */
 static int host_c_put_signal(const struct nvs_version *v, host_fn fn, void *t, int pe, const struct nvs_rma_verb *verb,
                              const struct host_pieces *p, const struct nvs_amo_verb_v6 *signal_verb,
                              struct nvs_amo_mem *signal, const struct nvs_amo_bytes *signal_bytes, int qp)

@@ -33,7 +33,7 @@ static char *host_realpath(const char *path, char *resolved)
     digits = strpbrk(path + sizeof(below) - 1, "0123456789");
     digits = digits && strchr(digits, '_') ? strchr(digits, '_') + 1 : digits;
     if (digits)
-        sscanf(digits, "%u", &number);
+        number = (unsigned)strtoul(digits, NULL, 10);
     if (room)
         snprintf(room, PATH_MAX, "/sys/devices/pci0000:b0/0000:b0:01.0/0000:b1:00.0/0000:b2:%02x.0/0000:b3:%02x.%u",
                  1 + number / 8, number / 8, number % 8);

@@ -84,7 +84,7 @@ static int host_copy(const char *from, char *to, size_t len)
 {
     const char *tmp = getenv("TMPDIR");
     int in = open(from, O_RDONLY | O_CLOEXEC), out = -1, rc = 0;
-    struct stat st;
+    struct stat st = {0};
 
     if (in < 0)
         return -errno;

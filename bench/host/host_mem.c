@@ -40,14 +40,14 @@ static int host_grow_chunk(struct host *h, size_t len)
     struct host_chunk c = {.offset = h->registered, .len = len};
     size_t n = (size_t)h->w.n_pes;
     struct nvs_handle *mine = calloc(n, sizeof(*mine));
-    int rc = mine ? 0 : -ENOMEM;
+    int rc = 0;
 
     c.all = calloc(n, sizeof(*c.all));
-    if (h->n_chunks == HOST_CHUNKS || !c.all)
+    if (h->n_chunks == HOST_CHUNKS || !c.all || !mine)
         rc = host_failed(h, -ENOMEM, "no room for another chunk of the heap");
     if (rc == 0)
         rc = host_get_handle(h, (char *)h->o.heap + c.offset, len, false, &c.own);
-    for (size_t i = 0; rc == 0 && i < n; i++)
+    for (size_t i = 0; mine && rc == 0 && i < n; i++)
         mine[i] = c.own;
     if (rc == 0)
         rc = h->w.alltoall(h->w.arg, mine, c.all, sizeof(*mine));

@@ -37,9 +37,12 @@ void nvs_env_free(struct nvs_env *env)
 {
     if (!env)
         return;
-    for (unsigned i = 0; i < env->settings.count; i++)
-        free(env->settings.item[i]);
-    env->settings = (struct nvs_settings){0};
+    while (env->settings.count) {
+        char **last = &env->settings.item[--env->settings.count];
+
+        free(*last);
+        *last = NULL;
+    }
 }
 
 /* The BRAID_ variable of an option, where it is set. */
@@ -50,6 +53,7 @@ static const char *nvs_own(const struct nvs_reader *r, const char *option)
 
     for (const char *p = option; *p && n + 1 < sizeof(variable); p++)
         variable[n++] = (char)toupper((unsigned char)*p);
+    /* cppcheck-suppress returnDanglingLifetime ; what getenv() gives is not made of its argument */
     return r->get(variable);
 }
 
@@ -70,6 +74,7 @@ static const char *nvs_get(const struct nvs_reader *r, const char *name)
     char variable[64];
 
     snprintf(variable, sizeof(variable), "NVSHMEM_%s", name);
+    /* cppcheck-suppress returnDanglingLifetime ; as above */
     return r->get(variable);
 }
 

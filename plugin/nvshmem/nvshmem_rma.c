@@ -55,8 +55,8 @@ static int nvs_piece_wait(struct nvs_plugin *p, unsigned channel, int pe, int de
 static int nvs_transfer(struct nvs_plugin *p, unsigned channel, int pe, int desc, bool wait,
                         const struct nvs_rma_mem *remote_mem, const struct nvs_rma_mem *local_mem, size_t len)
 {
-    struct braid_remote remote;
-    struct braid_local local;
+    struct braid_remote remote = {0};
+    struct braid_local local = {0};
     int rc = len ? nvs_local(p, channel, local_mem->ptr, len, &local) : 0;
 
     if (!rc && len)

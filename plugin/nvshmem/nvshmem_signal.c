@@ -74,6 +74,7 @@ static int nvs_put_signal_parts(struct nvs_plugin *p, unsigned channel, int pe, 
     return rc;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): as many arguments as the interface has */
 static int nvs_put_signal_call(void *transport, int pe, const struct nvs_rma_verb *verb,
                                const struct nvs_vector *remote, const struct nvs_vector *local,
                                const struct nvs_vector *bytes, int desc, const struct nvs_amo_mem *signal,
@@ -98,6 +99,7 @@ static int nvs_put_signal_call(void *transport, int pe, const struct nvs_rma_ver
     return rc ? nvs_op_failed(p, "a put with signal", pe, rc) : 0;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): as many arguments as the interface has */
 int nvs_put_signal(void *transport, int pe, struct nvs_rma_verb verb, const struct nvs_vector *remote,
                    const struct nvs_vector *local, const struct nvs_vector *bytes, struct nvs_amo_verb signal_verb,
                    struct nvs_amo_mem *signal, struct nvs_amo_bytes signal_bytes, int qp)
@@ -105,6 +107,7 @@ int nvs_put_signal(void *transport, int pe, struct nvs_rma_verb verb, const stru
     return nvs_put_signal_call(transport, pe, &verb, remote, local, bytes, signal_verb.desc, signal, &signal_bytes, qp);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): as many arguments as the interface has */
 int nvs_put_signal_v6(void *transport, int pe, struct nvs_rma_verb verb, const struct nvs_vector *remote,
                       const struct nvs_vector *local, const struct nvs_vector *bytes,
                       struct nvs_amo_verb_v6 signal_verb, struct nvs_amo_mem *signal, struct nvs_amo_bytes signal_bytes,

@@ -116,7 +116,7 @@ static bool api_flush_since(const struct api_peer *self, unsigned k, uint64_t no
 /* One in flight may have read before what this one is for was written: only those posted from here on count. */
 static int api_flush_local(struct api_peer *self)
 {
-    uint64_t no[PLAN_MAX_LANES];
+    uint64_t no[PLAN_MAX_LANES] = {0};
     for (unsigned k = 0; k < self->lane_count; k++)
         no[k] = self->flush_no[k] + 1;
     for (;;) {

@@ -55,8 +55,8 @@ static inline bool checked_mul_size(size_t a, size_t b, size_t *out)
 /** Whether [addr, addr + len) lies inside [base, base + size), which does not wrap; an empty range lies inside at both ends. */
 static inline bool range_inside(uint64_t addr, uint64_t len, uint64_t base, uint64_t size)
 {
-    uint64_t at = addr - base; /* where addr is below, far beyond the size */
-    return at <= size && len <= size - at;
+    uint64_t at = addr - base;                                         /* where addr is below, far beyond the size */
+    return at <= size && len <= size - at && addr <= UINT64_MAX - len; /* a peer's key may name a range that wraps */
 }
 
 /** The smallest power of two >= n, for 1 <= n <= 2^31. */

@@ -372,7 +372,7 @@ static inline uint64_t plan_overlap_forget(struct plan_overlap *table, uint64_t 
 
 void plan_overlap_trim(struct plan_overlap *table, const uint64_t *flushed)
 {
-    uint64_t tail = table->tail, next = tail;
+    uint64_t tail = table->tail, next;
     while (tail != table->head && (next = plan_overlap_forget(table, tail, flushed)) != tail)
         tail = next;
     table->tail = tail;

@@ -199,6 +199,8 @@ static bool plan_card_ends(const struct plan_ports_in *in, const unsigned *port,
 static void plan_ports_blocks(const struct plan_ports_in *in, struct plan_ports_out *out, const struct plan_tie *t,
                               const unsigned *port, unsigned ports)
 {
+    if (t->gpus == 0)
+        return;
     unsigned small = ports / t->gpus, big_left = ports % t->gpus, at = 0;
     for (unsigned n = 0; n < t->gpus; n++) {
         unsigned small_left = t->gpus - n - big_left;

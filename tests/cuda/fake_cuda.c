@@ -250,13 +250,18 @@ static int error_name(int error, const char **out)
 
 static int stream_create(void **out, unsigned flags)
 {
-    struct stream *s = calloc(1, sizeof(*s));
+    struct stream *s;
 
-    if (!s || flags != 1)
+    if (flags != 1)
         return INVALID_VALUE; /* only non-blocking streams are known here */
+    if (!current)
+        return INVALID_CONTEXT;
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return INVALID_VALUE;
     s->tail = &s->head;
     *out = s;
-    return current ? OK : INVALID_CONTEXT;
+    return OK;
 }
 
 static int host_alloc(void **out, size_t len, unsigned flags)

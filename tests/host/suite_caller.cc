@@ -92,6 +92,7 @@ int cxx_progress(const nvs_version *v, host_fn fn, void *t)
                            : reinterpret_cast<int (*)(void *)>(fn)(t);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): as many arguments as the interface has */
 int cxx_rma(const nvs_version *, host_fn fn, void *t, int pe, const nvs_rma_verb *verb, nvs_rma_mem *remote,
             nvs_rma_mem *local, const nvs_rma_bytes *bytes, int qp)
 {
@@ -124,6 +125,7 @@ int cxx_quiet(const nvs_version *, host_fn fn, void *t, int pe, int qp)
 }
 
 template <class Verb>
+/* NOLINTNEXTLINE(readability-function-size): as many arguments as the interface has */
 int signal(host_fn fn, void *t, int pe, const nvs_rma_verb *verb, const host_pieces *p, const nvs_amo_verb_v6 *sv,
            nvs_amo_mem *s, const nvs_amo_bytes *sb, int qp)
 {
@@ -141,6 +143,7 @@ int signal(host_fn fn, void *t, int pe, const nvs_rma_verb *verb, const host_pie
         same<amo_bytes>(*sb), qp);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): as many arguments as the interface has */
 int cxx_put_signal(const nvs_version *v, host_fn fn, void *t, int pe, const nvs_rma_verb *verb, const host_pieces *p,
                    const nvs_amo_verb_v6 *sv, nvs_amo_mem *s, const nvs_amo_bytes *sb, int qp)
 {

@@ -341,7 +341,8 @@ int main(int argc, char **argv)
 {
     struct suite_command c = {
         .caller = &host_caller_c, .ports = {1, 2, 4}, .n_ports = 3, .pes = {2, 3, 4}, .n_pes = 3, .seed = 1};
-    bool quick = getenv("BRAID_QUICK") && strcmp(getenv("BRAID_QUICK"), "1") == 0;
+    const char *asked = getenv("BRAID_QUICK");
+    bool quick = asked && strcmp(asked, "1") == 0;
     char why[512];
 
     if (suite_arguments(argc, argv, &c))

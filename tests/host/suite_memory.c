@@ -105,7 +105,8 @@ void suite_aliases(struct suite *s)
     suite_ok(s, suite_wrong(s->heap + SUITE_SRC, len, (uint64_t)s->me + 5) == 0, "got out of it");
     suite_ok(s, host_shrink(s->h) == 0, "and back");
     suite_meet(s);
-    mmap(at, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    suite_ok(s, mmap(at, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at,
+             "plain memory again");
     munmap(other, len);
 }
 

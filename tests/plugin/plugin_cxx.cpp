@@ -227,7 +227,8 @@ extern "C" size_t host_map_wrong(const struct host_map *m, size_t entries)
     const nvs_map *raw = reinterpret_cast<const nvs_map *>(&m->map);
     size_t wrong = raw->count != m->map.size() || raw->bucket_count != m->map.bucket_count();
 
-    static_assert(sizeof(m->map) == sizeof(nvs_map) && sizeof(std::unordered_map<void *, size_t>) == sizeof(nvs_map),
+    static_assert(sizeof(decltype(m->map)) == sizeof(nvs_map) &&
+                      sizeof(std::unordered_map<void *, size_t>) == sizeof(nvs_map),
                   "std::unordered_map");
     for (size_t i = 0; i < entries; i++) {
         const nvs_map_node *node = nvs_map_find(raw, address(i));
@@ -243,7 +244,7 @@ extern "C" size_t host_vector_wrong(void)
     std::vector<nvs_rma_bytes> none;
     const nvs_vector *raw = reinterpret_cast<const nvs_vector *>(&some);
 
-    static_assert(sizeof(some) == sizeof(nvs_vector), "std::vector");
+    static_assert(sizeof(decltype(some)) == sizeof(nvs_vector), "std::vector");
     return (raw->begin != some.data()) + (nvs_vector_count(raw, sizeof(nvs_rma_mem)) != 37) +
            (nvs_vector_count(reinterpret_cast<const nvs_vector *>(&none), sizeof(nvs_rma_bytes)) != 0) +
            (nvs_vector_count(nullptr, 8) != 0);

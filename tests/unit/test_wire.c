@@ -293,9 +293,21 @@ static void the_view_of_a_key_is_the_key(void **state)
     assert_int_equal(rail_wire_view_key(bytes, &view), -EPROTO);
 }
 
+static void ranges_end_where_addresses_do(void **state)
+{
+    (void)state;
+    assert_true(range_inside(16, 8, 8, 16));
+    assert_false(range_inside(17, 8, 8, 16));
+    assert_false(range_inside(7, 1, 8, 16));
+    assert_true(range_inside(UINT64_MAX - 15, 15, UINT64_MAX - 15, 15));
+    assert_false(range_inside(UINT64_MAX - 3, 8, UINT64_MAX - 15, 100)); /* of a key that was made to wrap */
+    assert_false(range_inside(0, UINT64_MAX, 8, 16));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranges_end_where_addresses_do),
         cmocka_unit_test(the_checksum_is_the_known_one),
         cmocka_unit_test(what_is_packed_unpacks),
         cmocka_unit_test(an_error_mark_travels),
