@@ -18,22 +18,22 @@ struct bench_row {
 #define BENCH_COUNTER(field) offsetof(struct braid_channel_stats, field)
 
 static const struct bench_row bench_rows[BENCH_WORK] = {
-    [BENCH_WORK_PUT] = {"braid_put", BENCH_COUNTER(puts)},
-    [BENCH_WORK_GET] = {"braid_get", BENCH_COUNTER(gets)},
-    [BENCH_WORK_WORD] = {"braid_word", BENCH_COUNTER(words)},
-    [BENCH_WORK_DEFERRED] = {"braid_deferred", BENCH_COUNTER(deferred)},
+    [BENCH_WORK_PUT] = {"braid_put", BENCH_COUNTER(puts), 0},
+    [BENCH_WORK_GET] = {"braid_get", BENCH_COUNTER(gets), 0},
+    [BENCH_WORK_WORD] = {"braid_word", BENCH_COUNTER(words), 0},
+    [BENCH_WORK_DEFERRED] = {"braid_deferred", BENCH_COUNTER(deferred), 0},
     [BENCH_WORK_PIECE] = {"braid_piece", BENCH_COUNTER(pieces), BENCH_COUNTER(whole)},
-    [BENCH_WORK_WHOLE] = {"braid_whole", BENCH_COUNTER(whole)},
-    [BENCH_WORK_BURST] = {"braid_burst", BENCH_COUNTER(bursts)},
-    [BENCH_WORK_DRIVE] = {"braid_drive", BENCH_COUNTER(drives)},
-    [BENCH_WORK_PLAN] = {"braid_plan", BENCH_COUNTER(plans)},
-    [BENCH_WORK_LIST] = {"braid_list", BENCH_COUNTER(lists)},
-    [BENCH_WORK_FLUSH] = {"braid_flush", BENCH_COUNTER(flushes)},
-    [BENCH_WORK_MESSAGE] = {"braid_message", BENCH_COUNTER(messages)},
-    [BENCH_WORK_EXECUTED] = {"braid_executed", BENCH_COUNTER(executed)},
-    [BENCH_WORK_RETIRED] = {"braid_retired", BENCH_COUNTER(retired)},
-    [BENCH_WORK_PASS] = {"braid_pass", BENCH_COUNTER(passes)},
-    [BENCH_WORK_POLL] = {"braid_poll", BENCH_COUNTER(polls)},
+    [BENCH_WORK_WHOLE] = {"braid_whole", BENCH_COUNTER(whole), 0},
+    [BENCH_WORK_BURST] = {"braid_burst", BENCH_COUNTER(bursts), 0},
+    [BENCH_WORK_DRIVE] = {"braid_drive", BENCH_COUNTER(drives), 0},
+    [BENCH_WORK_PLAN] = {"braid_plan", BENCH_COUNTER(plans), 0},
+    [BENCH_WORK_LIST] = {"braid_list", BENCH_COUNTER(lists), 0},
+    [BENCH_WORK_FLUSH] = {"braid_flush", BENCH_COUNTER(flushes), 0},
+    [BENCH_WORK_MESSAGE] = {"braid_message", BENCH_COUNTER(messages), 0},
+    [BENCH_WORK_EXECUTED] = {"braid_executed", BENCH_COUNTER(executed), 0},
+    [BENCH_WORK_RETIRED] = {"braid_retired", BENCH_COUNTER(retired), 0},
+    [BENCH_WORK_PASS] = {"braid_pass", BENCH_COUNTER(passes), 0},
+    [BENCH_WORK_POLL] = {"braid_poll", BENCH_COUNTER(polls), 0},
 };
 
 const char *bench_work_name(enum bench_work w)

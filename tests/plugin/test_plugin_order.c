@@ -236,11 +236,11 @@ static int pe_twice(struct host *h)
 
     status = status ? status : host_stop(h);
     status = status ? status : host_start(&second, h->f, h->v, h->call);
+    if (status)
+        return status;
     *h = second;
     *word(h, FABRIC_WORDS - 1) = 0;
-    if (!status && fabric_emu()->barrier())
-        status = NVS_INTERNAL;
-    return status ? status : host_meet(h);
+    return fabric_emu()->barrier() ? NVS_INTERNAL : host_meet(h);
 }
 
 static void a_host_can_start_again(void **state)
