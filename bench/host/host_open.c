@@ -271,7 +271,7 @@ int host_open(const struct host_options *o, const struct host_world *w, struct h
 /** A block is the plugin's, and nobody frees it: neither it nor a host of NVSHMEM's. What is left so is kept in sight here. */
 static void host_leave(void *block)
 {
-    static void *left[4096];
+    static void *volatile left[4096]; /* or it would be optimized away, as nobody reads it */
     static unsigned n;
 
     left[__atomic_fetch_add(&n, 1, __ATOMIC_RELAXED) % (sizeof(left) / sizeof(left[0]))] = block;
