@@ -110,7 +110,7 @@ coverage: ## lines reached by the test suite: total here, pages in build-coverag
 fuzz: ## every fuzz target for FUZZ_SECONDS seconds, under ASan and UBSan
 	@scripts/deps.sh fuzz
 	@CC=clang; export CC; $(call configure,$(BUILD)-fuzz,$(SAN_FLAGS) -Db_sanitize=address$(comma)undefined -Dfuzz=true)
-	@ninja -C $(BUILD)-fuzz -j $(JOBS) --quiet $$(ninja -C $(BUILD)-fuzz -t targets all | sed -n 's,^\(tests/fuzz/fuzz_[a-z_]*\): .*LINKER.*,\1,p')
+	@ninja -C $(BUILD)-fuzz -j $(JOBS) --quiet fuzzers
 	@JOBS=$(JOBS) scripts/fuzz.sh $(BUILD)-fuzz $(FUZZ_SECONDS)
 
 install: build ## installs into Meson's prefix (DESTDIR is honoured)

@@ -195,11 +195,22 @@ def bad_figures(shown, printed):
              if abs(printed.get(t, 0) - gbs) > 0.02 * gbs] + ([] if shown else ["README shows no figures"]))
 
 
+def bad_results(results, by_hand, printed):
+    """The page of results is of the CPU cost table that programs have, and ends with the section that is made by hand."""
+    table = re.search(r"CPU cost table `(\w+)`", results)
+    problems = [] if table and f"cost table {table.group(1)}" in printed else ["docs/results.md is of another cost table: make results"]
+    return problems + ([] if results.endswith(by_hand) else ["docs/results.md does not end with docs/results-gpu.md: make results"])
+
+
 def check_figures(tap, braid):
+    tap.must_flag("results of another cost table", bad_results("CPU cost table `ab`\nhand", "hand", "cost table cd"))
+    tap.must_flag("results without the section made by hand", bad_results("CPU cost table `ab`\n", "hand", "cost table ab"))
+    tap.must_pass("results that are up to date", bad_results("CPU cost table `ab`\nhand", "hand", "cost table ab"))
     tap.must_flag("a figure that is off", bad_figures({"a": 24.5}, {"a": 26.0}))
     tap.must_flag("a figure of nothing", bad_figures({"a": 24.5}, {}))
     _, output = rules.run([braid, "demo"]) if os.path.exists(braid) else (127, "")
     tap.check("README shows what braid demo prints", bad_figures(demo_rows(rules.read("README.md")), demo_rows(output)))
+    tap.check("docs/results.md is up to date", bad_results(rules.read("docs/results.md"), rules.read("docs/results-gpu.md"), output))
 
 
 def manual_options(build):
