@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * litmus_real.c - the same simulations with each PE a process of an emulated fabric in real time: what litmus_run.c asks of the
- * emulator, by fork(2), the machine's clock and a page in shared memory. Seeds decide shapes, but no longer runs.
- * Called by litmus.c; next: the emulator, by its environment.
+ * emulator, by fork(2) and the minihost's world of real processes. Seeds decide shapes, but no longer runs.
+ * Called by litmus.c; next: host_world_real.c, and the emulator by its environment.
  */
+#include "host_mini.h"
 #include "litmus.h"
 
 #include <errno.h>
@@ -12,31 +13,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { LITMUS_REAL_LIMIT_S = 90, LITMUS_REAL_AREA = 4 << 20 };
-
-/** Where the processes of a simulation meet, outside the fabric. */
-struct litmus_real_page {
-    uint32_t arrived, round;
-    unsigned char area[LITMUS_REAL_AREA];
-};
+enum { LITMUS_REAL_LIMIT_S = 90 };
 
 static struct emu_sim_api litmus_real_calls;
 static const struct emu_sim_api *litmus_real_emu;
-static struct litmus_real_page *litmus_real_page;
+static struct host_world litmus_real_world; /* where the processes of a simulation meet, outside the fabric */
 static char litmus_real_fabric[512];
-static int litmus_real_pes, litmus_real_me;
 
 static uint64_t litmus_real_now(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return litmus_real_world.now(litmus_real_world.arg);
 }
 
 static int litmus_real_wait(uint64_t deadline)
@@ -59,30 +48,12 @@ static uint64_t litmus_real_shift(int pe)
 
 static int litmus_real_barrier(void)
 {
-    struct litmus_real_page *page = litmus_real_page;
-    uint32_t round = __atomic_load_n(&page->round, __ATOMIC_SEQ_CST);
-
-    if (__atomic_add_fetch(&page->arrived, 1, __ATOMIC_SEQ_CST) == (uint32_t)litmus_real_pes) {
-        __atomic_store_n(&page->arrived, 0, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&page->round, round + 1, __ATOMIC_SEQ_CST);
-    }
-    while (__atomic_load_n(&page->round, __ATOMIC_SEQ_CST) == round) /* who waits for ever is killed with all others */
-        usleep(50);
-    return 0;
+    return litmus_real_world.barrier(litmus_real_world.arg);
 }
 
 static int litmus_real_alltoall(const void *send, void *recv, size_t bytes_each)
 {
-    size_t row = bytes_each * (size_t)litmus_real_pes;
-
-    if (row * (size_t)litmus_real_pes > LITMUS_REAL_AREA)
-        return -E2BIG;
-    memcpy(litmus_real_page->area + row * (size_t)litmus_real_me, send, row);
-    litmus_real_barrier();
-    for (size_t from = 0; from < (size_t)litmus_real_pes; from++)
-        memcpy((char *)recv + from * bytes_each,
-               litmus_real_page->area + row * from + (size_t)litmus_real_me * bytes_each, bytes_each);
-    return litmus_real_barrier();
+    return litmus_real_world.alltoall(litmus_real_world.arg, send, recv, bytes_each);
 }
 
 /** A cluster in virtual time that never runs: it knows which ports a PE has. */
@@ -97,7 +68,6 @@ static void litmus_real_child(int pe, emu_sim_main_fn fn, void *arg, const char 
 {
     char host[16];
 
-    litmus_real_me = pe;
     snprintf(host, sizeof(host), "h%d", pe);
     setenv("BRAID_EMU", litmus_real_fabric, 1);
     setenv("BRAID_EMU_NAME", name, 1);
@@ -105,14 +75,14 @@ static void litmus_real_child(int pe, emu_sim_main_fn fn, void *arg, const char 
     exit(fn(arg, pe) ? 1 : 0);
 }
 
-/** Waits for all; those that do not end in time, or wait for one that died, are killed. 0 or -errno. */
-static int litmus_real_end(pid_t *pid, char *why, size_t why_len)
+/** Waits for all n; those that do not end in time, or wait for one that died, are killed. 0 or -errno. */
+static int litmus_real_end(pid_t *pid, int n, char *why, size_t why_len)
 {
     uint64_t end = litmus_real_now() + LITMUS_REAL_LIMIT_S * UINT64_C(1000000000);
-    int left = litmus_real_pes, rc = 0, status;
+    int left = n, rc = 0, status;
 
     while (left > 0) {
-        for (int i = 0; i < litmus_real_pes; i++) {
+        for (int i = 0; i < n; i++) {
             if (pid[i] <= 0 || waitpid(pid[i], &status, WNOHANG) != pid[i])
                 continue;
             pid[i] = 0;
@@ -124,7 +94,7 @@ static int litmus_real_end(pid_t *pid, char *why, size_t why_len)
                 end = litmus_real_now() + UINT64_C(2000000000); /* the others may still say why */
             }
         }
-        for (int i = 0; i < litmus_real_pes && litmus_real_now() > end; i++) {
+        for (int i = 0; i < n && litmus_real_now() > end; i++) {
             if (rc == 0) {
                 snprintf(why, why_len, "PE %d was not done after %d s", i, LITMUS_REAL_LIMIT_S);
                 rc = -ETIME;
@@ -140,25 +110,23 @@ static int litmus_real_end(pid_t *pid, char *why, size_t why_len)
 static int litmus_real_run(struct emu_sim *s, emu_sim_main_fn fn, void *arg, char *why, size_t why_len)
 {
     static unsigned runs;
-    struct litmus_real_page *page;
+    int n = litmus_real_emu->pe_count(s), rc;
+    struct host_page *page = n <= LITMUS_PES ? host_page_new(n) : NULL;
     pid_t pid[LITMUS_PES] = {0};
     char name[40];
-    int rc;
 
-    litmus_real_pes = litmus_real_emu->pe_count(s);
-    page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED || litmus_real_pes > LITMUS_PES)
+    if (!page)
         return -ENOMEM;
-    litmus_real_page = page;
     snprintf(name, sizeof(name), "litmus-%d-%u", (int)getpid(), runs++);
     fflush(NULL);
-    for (int i = 0; i < litmus_real_pes; i++) {
+    for (int i = 0; i < n; i++) {
+        host_world_real(&litmus_real_world, page, i, n, 1);
         pid[i] = fork();
         if (pid[i] == 0)
             litmus_real_child(i, fn, arg, name);
     }
-    rc = litmus_real_end(pid, why, why_len);
-    munmap(page, sizeof(*page));
+    rc = litmus_real_end(pid, n, why, why_len);
+    host_page_free(page);
     return rc;
 }
 
