@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { SRQ_WR = 16, MANY = 1024 };
+enum { SRQ_WR = 16, MANY = 1024, LONG = 240000 };
 
 /* A pair whose B receives from an SRQ. share: of that end, else one of its own. */
 static bool open_shared(struct check *c, struct pair *p, const struct side *share)
@@ -159,10 +159,10 @@ static void srq_full(struct check *c, long arg)
 }
 
 /* Fills the SRQ; how many it took. */
-static uint64_t fill(struct pair *p)
+static uint64_t fill(struct pair *p, size_t len)
 {
     uint64_t n = 0;
-    while (n < MANY && pair_recv(p, B, n, 0, 64, 1) == 0)
+    while (n < MANY && pair_recv(p, B, n, 0, len, 1) == 0)
         n++;
     return n;
 }
@@ -174,7 +174,7 @@ static void srq_slot_held_until_polled(struct check *c, long arg)
     struct pair p;
     if (!open_shared(c, &p, NULL))
         return;
-    fill(&p);
+    fill(&p, 64);
     send(&p, 1, 0, 64);
     check_sleep(c, 50 * MSEC);
     check_equal(c, "ibv_post_srq_recv before the completion is polled", pair_recv(&p, B, 1, 0, 64, 1), ENOMEM);
@@ -189,7 +189,7 @@ static void srq_reset_frees(struct check *c, long arg)
     struct pair p;
     if (!open_shared(c, &p, NULL))
         return;
-    uint64_t n = fill(&p);
+    uint64_t n = fill(&p, 64);
     for (uint64_t i = 0; i < 4; i++)
         if (!send(&p, i, 0, 64))
             return;
@@ -198,6 +198,77 @@ static void srq_reset_frees(struct check *c, long arg)
     for (uint64_t i = 0; i < 4; i++)
         check_equal(c, "ibv_post_srq_recv after RESET", pair_recv(&p, B, n + i, 0, 64, 1), 0);
     check_quiet(c, p.s[B].rcq, 5 * MSEC);
+}
+
+/* A queue pair ends while long messages come, likely in the middle of one; another asks the SRQ what is left. */
+static bool end_in_progress(struct check *c, struct pair *p, struct pair *q, enum ibv_qp_state to)
+{
+    if (!open_shared(c, p, NULL) || !open_shared(c, q, &p->s[B]))
+        return false;
+    fill(p, LONG);
+    for (uint64_t i = 0; i < SRQ_WR; i++)
+        if (!check_equal(c, "ibv_post_send", pair_post(p, A, &(struct op){.id = i, .opcode = IBV_WR_SEND, .len = LONG}),
+                         0))
+            return false;
+    check_sleep(c, MSEC / 50);
+    return check_equal(c, "to ERR or RESET", pair_move(p, B, to), 0);
+}
+
+/* In ERR the receive of the message in progress is flushed: none is lost, the next one is the next message's. */
+static void srq_error_in_progress(struct check *c, long arg)
+{
+    (void)arg;
+    struct pair p, q;
+    uint64_t ended = 0;
+    if (!end_in_progress(c, &p, &q, IBV_QPS_ERR))
+        return;
+    for (bool flushed = false; check_poll(c, p.s[B].rcq, &c->wc, 5 * MSEC); ended++) {
+        check_equal(c, "wr_id", (long)c->wc.wr_id, (long)ended);
+        check_that(c, !flushed, "receive %d: expected none behind the flushed one", (int)ended);
+        flushed = c->wc.status == IBV_WC_WR_FLUSH_ERR;
+        check_that(c, flushed || c->wc.status == IBV_WC_SUCCESS, "receive %d: seen status %d", (int)ended,
+                   (int)c->wc.status);
+    }
+    if (ended)
+        check_equal(c, "ibv_post_srq_recv", pair_recv(&p, B, SRQ_WR, 0, LONG, 1), 0);
+    send(&q, 1, 0, 64);
+    check_wc(c, q.s[B].rcq, ended, IBV_WC_SUCCESS);
+}
+
+/* RESET drops the receive of the message in progress: its place is free again. */
+static void srq_reset_in_progress(struct check *c, long arg)
+{
+    (void)arg;
+    struct pair p, q;
+    if (!end_in_progress(c, &p, &q, IBV_QPS_RESET))
+        return;
+    long more = pair_recv(&p, B, SRQ_WR, 0, LONG, 1) == 0; /* for the message below, where all were taken */
+    send(&q, 1, 0, 64);
+    if (check_poll(c, q.s[B].rcq, &c->wc, PATIENCE_S * SEC))
+        check_equal(c, "free places of the receives that were taken", more + (long)fill(&p, 64), (long)c->wc.wr_id + 1);
+    else
+        check_that(c, false, "no receive for a message behind the RESET of another queue pair");
+}
+
+/* ibv_post_srq_recv(3): stops at the first bad one and names it; those before it are taken. */
+static void srq_bad_receive(struct check *c, long arg)
+{
+    (void)arg;
+    struct pair p;
+    struct ibv_srq_attr attr = {0};
+    if (!open_shared(c, &p, NULL) || !check_equal(c, "ibv_query_srq", ibv_query_srq(p.s[B].srq, &attr), 0))
+        return;
+    struct ibv_sge *sge = check_memory(c, (attr.max_sge + 1) * sizeof(*sge));
+    if (!sge)
+        return;
+    for (uint32_t i = 0; i <= attr.max_sge; i++)
+        sge[i] = (struct ibv_sge){(uintptr_t)p.s[B].buf, 64, p.s[B].mr->lkey};
+    struct ibv_recv_wr second = {.wr_id = 2, .sg_list = sge, .num_sge = (int)attr.max_sge + 1};
+    struct ibv_recv_wr first = {.wr_id = 1, .sg_list = sge, .num_sge = 1, .next = &second}, *bad = NULL;
+    check_that(c, ibv_post_srq_recv(p.s[B].srq, &first, &bad) != 0, "too many SGEs: seen success, expected an error");
+    check_that(c, bad == &second, "bad_wr: expected the second receive");
+    send(&p, 1, 0, 64);
+    check_wc(c, p.s[B].rcq, 1, IBV_WC_SUCCESS);
 }
 
 /* ibv_modify_srq(3): the event comes once, when fewer than the limit are left, and then the limit is 0. */
@@ -223,6 +294,25 @@ static void srq_limit(struct check *c, long limit)
     send(&p, 2, 0, 100);
     check_sleep(c, 20 * MSEC);
     check_that(c, ibv_get_async_event(c->run->ctx[B], &e) != 0, "a second event, expected none");
+}
+
+/* An event that nobody has fetched goes with its SRQ. */
+static void srq_destroy_drops_event(struct check *c, long arg)
+{
+    (void)arg;
+    struct pair p;
+    struct ibv_srq_attr attr = {.srq_limit = 2};
+    struct ibv_async_event e;
+    if (!open_shared(c, &p, NULL) || !post_receives(&p, 0, 2, 100))
+        return;
+    check_equal(c, "ibv_modify_srq", ibv_modify_srq(p.s[B].srq, &attr, IBV_SRQ_LIMIT), 0);
+    check_events_drop(c);
+    send(&p, 1, 0, 100);
+    check_sleep(c, 20 * MSEC);
+    check_equal(c, "ibv_destroy_qp", check_release(c, p.s[B].qp), 0);
+    check_equal(c, "ibv_destroy_srq", check_release(c, p.s[B].srq), 0);
+    if (ibv_get_async_event(c->run->ctx[B], &e) == 0)
+        check_that(c, false, "event '%s' of an SRQ that is gone", ibv_event_type_str(e.event_type));
 }
 
 static void srq_limit_too_high(struct check *c, long arg)
@@ -325,7 +415,11 @@ const struct conformance_check conformance_srq_checks[] = {
     {"srq_full", srq_full, 0},
     {"srq_slot_held_until_polled", srq_slot_held_until_polled, 0},
     {"srq_reset_frees", srq_reset_frees, 0},
+    {"srq_error_in_progress", srq_error_in_progress, 0},
+    {"srq_reset_in_progress", srq_reset_in_progress, 0},
+    {"srq_bad_receive", srq_bad_receive, 0},
     {"srq_limit", srq_limit, 3},
+    {"srq_destroy_drops_event", srq_destroy_drops_event, 0},
     {"srq_limit_too_high", srq_limit_too_high, 0},
     {"srq_too_many_receives", srq_too_big, 0},
     {"srq_too_many_sges", srq_too_big, 1},
