@@ -155,3 +155,65 @@ int pairs_do(struct pairs *p, int to, enum ibv_wr_opcode op, size_t local, size_
         return -1;
     return 0;
 }
+
+static unsigned char pairs_byte(int from, int number, size_t i)
+{
+    return (unsigned char)(((size_t)from * 31 + (size_t)number * 977 + i) * 2654435761u >> 13);
+}
+
+void pairs_fill(unsigned char *bytes, int from, int number, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        bytes[i] = pairs_byte(from, number, i);
+}
+
+bool pairs_holds(const unsigned char *bytes, int from, int number, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (bytes[i] != pairs_byte(from, number, i))
+            return false;
+    }
+    return true;
+}
+
+static bool pairs_post_receive(struct pairs *p, int other, int i)
+{
+    struct ibv_sge sge = {(uintptr_t)p->bytes + (size_t)i * PAIRS_EACH, PAIRS_EACH, p->mr->lkey};
+    struct ibv_recv_wr *bad, wr = {.wr_id = 100 + (uint64_t)i, .sg_list = &sge, .num_sge = 1};
+
+    return real_check(p->run, p->me, ibv_post_recv(p->qp[other], &wr, &bad) == 0, "a receive was refused");
+}
+
+int pairs_exchange(struct pairs *p, int other, unsigned char *see, bool ready)
+{
+    const uint32_t len = PAIRS_EACH - 384; /* not whole packets */
+    int got = 0, sent = 0;
+
+    for (int i = 0; i < PAIRS_MESSAGES; i++)
+        pairs_fill(see + PAIRS_FROM + i * PAIRS_EACH, p->me, i, len);
+    for (int i = 0; ready && i < PAIRS_MESSAGES; i++)
+        pairs_post_receive(p, other, i);
+    if (ready && real_barrier(p->run))
+        return -1;
+    for (int i = 0; i < PAIRS_MESSAGES; i++) {
+        if (!ready)
+            pairs_post_receive(p, other, i);
+        real_check(p->run, p->me,
+                   pairs_post(p, other, IBV_WR_SEND, PAIRS_FROM + (size_t)i * PAIRS_EACH, 0, len, 0) == 0,
+                   "a send was refused");
+    }
+    while (got < PAIRS_MESSAGES || sent < PAIRS_MESSAGES) {
+        struct ibv_wc wc;
+
+        if (!real_check(p->run, p->me, pairs_poll(p, &wc) && wc.status == IBV_WC_SUCCESS, "a message failed"))
+            return -1;
+        if (wc.opcode == IBV_WC_SEND) {
+            sent++;
+            continue;
+        }
+        real_check(p->run, p->me, wc.wr_id == 100 + (uint64_t)got && wc.byte_len == len, "messages out of order");
+        real_check(p->run, p->me, pairs_holds(see + got * PAIRS_EACH, other, got, len), "received, but not there");
+        got++;
+    }
+    return real_barrier(p->run);
+}

@@ -12,6 +12,9 @@
 
 enum {
     PAIRS_BYTES = 4 << 20,
+    PAIRS_FROM = 2 << 20,
+    PAIRS_MESSAGES = 32,
+    PAIRS_EACH = 16384,
     PAIRS_DEPTH = 64,
     PAIRS_TIMEOUT = 17 /* 0.5 s: processes may have to wait long for a CPU */
 };
@@ -43,5 +46,14 @@ bool pairs_poll(struct pairs *p, struct ibv_wc *wc);
 /** Both; the completion must say success. 0, or -1. */
 int pairs_do(struct pairs *p, int to, enum ibv_wr_opcode op, size_t local, size_t remote, uint32_t len,
              uint64_t operand);
+/** Bytes that differ with their process, their number and their place. */
+void pairs_fill(unsigned char *bytes, int from, int number, size_t len);
+bool pairs_holds(const unsigned char *bytes, int from, int number, size_t len);
+/**
+ * Exchanges PAIRS_MESSAGES messages with another process, and looks at each when its receive has completed. Needs the first
+ * PAIRS_MESSAGES * PAIRS_EACH bytes of memory, and as many from PAIRS_FROM on; see: where the CPU sees that memory.
+ * ready: all receives are there before the first message. 0, or -1.
+ */
+int pairs_exchange(struct pairs *p, int other, unsigned char *see, bool ready);
 
 #endif

@@ -22,31 +22,12 @@
 
 enum {
     LONG = 1500 * 1000 + 24, /* several times what is read ahead */
-    FROM = 2 << 20,
+    FROM = PAIRS_FROM,
     WORD = PAIRS_BYTES - 64,
     ANSWER = PAIRS_BYTES - 128,
-    ROUNDS = 12
+    ROUNDS = 12,
+    FLAGGED = 5000
 };
-
-static unsigned char pattern(int from, int round, size_t i)
-{
-    return (unsigned char)(((size_t)from * 31 + (size_t)round * 977 + i) * 2654435761u >> 13);
-}
-
-static void fill(unsigned char *p, int from, int round, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        p[i] = pattern(from, round, i);
-}
-
-static bool holds(const unsigned char *p, int from, int round, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (p[i] != pattern(from, round, i))
-            return false;
-    }
-    return true;
-}
 
 /** Opens pairs on device memory; what the CPU sees of it is in *see. */
 static int open_on_gpu(struct pairs *p, struct real *r, int me, int kind, unsigned char **see)
@@ -89,19 +70,19 @@ static int writes_and_reads(struct real *r, int me)
         uint32_t len = length(round);
 
         if (me == 0) {
-            fill(see + FROM, 0, round, len);
+            pairs_fill(see + FROM, 0, round, len);
             if (pairs_do(&p, 1, IBV_WR_RDMA_WRITE, FROM, (size_t)round, len, 0))
                 return -1;
         }
         if (real_barrier(r))
             return -1;
         if (me == 1)
-            real_check(r, me, holds(see + round, 0, round, len), "acknowledged, but not in the GPU's memory");
+            real_check(r, me, pairs_holds(see + round, 0, round, len), "acknowledged, but not in the GPU's memory");
         memset(see + FROM, 0, len);
         if (me == 0) {
             if (pairs_do(&p, 1, IBV_WR_RDMA_READ, FROM, (size_t)round, len, 0))
                 return -1;
-            real_check(r, me, holds(see + FROM, 0, round, len), "completed, but what was read is not there");
+            real_check(r, me, pairs_holds(see + FROM, 0, round, len), "completed, but what was read is not there");
             if (pairs_do(&p, 1, IBV_WR_ATOMIC_FETCH_AND_ADD, ANSWER, WORD, 8, 5))
                 return -1;
             real_check(r, me, *(uint64_t *)(void *)(see + ANSWER) == 5u * (unsigned)round, "a wrong old value");
@@ -138,38 +119,15 @@ static void what_is_said_to_be_there_is_there(void **state)
 /** Messages: the receive's completion says that they are there. All at once, from both. */
 static int messages(struct real *r, int me)
 {
-    int other = 1 - me, got = 0, sent = 0;
     unsigned char *see;
     struct pairs p;
+    int rc;
 
     if (open_on_gpu(&p, r, me, FAKE_CUDA_PLAIN, &see))
         return -1;
-    for (int i = 0; i < 32; i++) {
-        struct ibv_sge sge = {(uintptr_t)p.bytes + (size_t)i * 16384, 16384, p.mr->lkey};
-        struct ibv_recv_wr *bad, wr = {.wr_id = 100 + (uint64_t)i, .sg_list = &sge, .num_sge = 1};
-
-        fill(see + FROM + i * 16384, me, i, 16384);
-        real_check(r, me, ibv_post_recv(p.qp[other], &wr, &bad) == 0, "a receive was refused");
-    }
-    real_barrier(r);
-    for (int i = 0; i < 32; i++)
-        real_check(r, me, pairs_post(&p, other, IBV_WR_SEND, FROM + (size_t)i * 16384, 0, 16000, 0) == 0,
-                   "a send was refused");
-    while (got < 32 || sent < 32) {
-        struct ibv_wc wc;
-
-        if (!real_check(r, me, pairs_poll(&p, &wc) && wc.status == IBV_WC_SUCCESS, "a message failed"))
-            return -1;
-        if (wc.opcode == IBV_WC_SEND) {
-            sent++;
-            continue;
-        }
-        real_check(r, me, holds(see + got * 16384, other, got, 16000), "received, but not in the GPU's memory");
-        got++;
-    }
-    real_barrier(r);
+    rc = pairs_exchange(&p, 1 - me, see, true);
     close_on_gpu(&p);
-    return 0;
+    return rc;
 }
 
 static void a_received_message_is_there(void **state)
@@ -184,21 +142,52 @@ static void a_received_message_is_there(void **state)
     }
 }
 
-/** Process 0 writes into the GPU's memory and then a word into the host's, without waiting in between. */
+/** Process 0: reads from 1, writes into its GPU's memory, and sets or adds to its word; all without waiting in between. */
+static void post_flag(struct pairs *p, const struct ibv_mr *host, uint32_t len, uint64_t word, uint32_t rkey, bool adds)
+{
+    unsigned char *own = host->addr;
+    struct ibv_sge bytes = {(uintptr_t)own + 8, len, host->lkey}, flag = {(uintptr_t)own, 8, host->lkey};
+    struct ibv_send_wr second = {.sg_list = &flag, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE}, *bad;
+    struct ibv_send_wr first = {.sg_list = &bytes, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .next = &second};
+
+    first.wr.rdma.remote_addr = p->addr[1];
+    first.wr.rdma.rkey = p->rkey[1];
+    if (adds) {
+        second.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+        second.wr.atomic.remote_addr = word;
+        second.wr.atomic.compare_add = 1;
+        second.wr.atomic.rkey = rkey;
+    } else {
+        second.wr.rdma.remote_addr = word;
+        second.wr.rdma.rkey = rkey;
+    }
+    /* The acknowledgement of the bytes waits behind the READ's answer. */
+    real_check(p->run, 0,
+               pairs_post(p, 1, IBV_WR_RDMA_READ, 1 << 20, FROM, 100000, 0) == 0 &&
+                   ibv_post_send(p->qp[1], &first, &bad) == 0,
+               "a request was refused");
+}
+
+/**
+ * A word in process 1's host memory says that bytes are in its GPU's. They come from host memory: reading a GPU's takes time, in
+ * which the other's engine would have nothing left to settle.
+ */
 static int flags(struct real *r, int me)
 {
+    static unsigned char own[8 + FLAGGED];
+    static uint64_t word[ROUNDS];
     struct {
         uint64_t addr;
         uint32_t rkey;
     } mine[2] = {{0}}, theirs[2];
-    static uint64_t word[ROUNDS];
     struct ibv_mr *host;
     unsigned char *see;
     struct pairs p;
 
     if (open_on_gpu(&p, r, me, FAKE_CUDA_PLAIN, &see))
         return -1;
-    host = ibv_reg_mr(p.pd, word, sizeof(word), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    host = ibv_reg_mr(p.pd, me ? (void *)word : own, me ? sizeof(word) : sizeof(own),
+                      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
     if (!real_check(r, me, host != NULL, "host memory cannot be registered"))
         return -1;
     mine[1 - me].addr = (uintptr_t)word;
@@ -207,31 +196,21 @@ static int flags(struct real *r, int me)
     if (real_alltoall(r, me, mine, theirs, sizeof(mine[0])))
         return -1;
     for (int round = 0; round < ROUNDS; round++) {
-        uint32_t len = 5000;
-        const uint64_t *seen = &word[round];
+        uint32_t len = round % 4 < 2 ? 64 : FLAGGED;
 
         if (me == 0) {
-            struct ibv_sge sge = {(uintptr_t)p.bytes + ANSWER, 8, p.mr->lkey};
-            struct ibv_send_wr *bad, wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE};
             struct ibv_wc wc;
 
-            wr.wr.rdma.remote_addr = theirs[1].addr + (uint64_t)round * 8;
-            wr.wr.rdma.rkey = theirs[1].rkey;
-            fill(see + FROM, 0, round, len);
-            memset(see + ANSWER, 0xff, 8);
-            /* The acknowledgement of the bytes waits behind the READ's answer. */
-            real_check(r, me,
-                       pairs_post(&p, 1, IBV_WR_RDMA_READ, 1 << 20, FROM, 100000, 0) == 0 &&
-                           pairs_post(&p, 1, IBV_WR_RDMA_WRITE, FROM, 0, len, 0) == 0 &&
-                           ibv_post_send(p.qp[1], &wr, &bad) == 0,
-                       "a request was refused");
+            own[0] = 1;
+            pairs_fill(own + 8, 0, round, len);
+            post_flag(&p, host, len, theirs[1].addr + (uint64_t)round * 8, theirs[1].rkey, round % 2);
             for (int i = 0; i < 3; i++)
                 real_check(r, me, pairs_poll(&p, &wc) && wc.status == IBV_WC_SUCCESS, "a request failed");
         } else {
             for (uint64_t end = real_now() + 20000000000u;
-                 __atomic_load_n(seen, __ATOMIC_ACQUIRE) == 0 && real_now() < end;)
+                 __atomic_load_n(&word[round], __ATOMIC_ACQUIRE) == 0 && real_now() < end;)
                 sched_yield();
-            real_check(r, me, __atomic_load_n(seen, __ATOMIC_ACQUIRE) != 0 && holds(see, 0, round, len),
+            real_check(r, me, __atomic_load_n(&word[round], __ATOMIC_ACQUIRE) != 0 && pairs_holds(see, 0, round, len),
                        "the word is here before the GPU's bytes");
         }
         if (real_barrier(r))
@@ -262,12 +241,12 @@ static int late(struct real *r, int me)
     for (int i = 0; i < 100; i++) {
         struct ibv_mr *mr = ibv_reg_mr(p.pd, p.bytes, 1 << 16, all);
 
-        fill(see + FROM, me, i, 9000);
+        pairs_fill(see + FROM, me, i, 9000);
         p.rkey[me] = mr ? mr->rkey : 0;
         if (pairs_do(&p, me, IBV_WR_RDMA_WRITE, FROM, (size_t)i, 9000, 0))
             return -1;
         real_check(r, me, mr && ibv_dereg_mr(mr) == 0, "cannot deregister");
-        real_check(r, me, holds(see + i, me, i, 9000), "lost bytes");
+        real_check(r, me, pairs_holds(see + i, me, i, 9000), "lost bytes");
     }
     close_on_gpu(&p);
     return 0;
@@ -306,9 +285,9 @@ static int dmabuf(struct real *r, int me)
     if (mr) {
         p.addr[0] = (uintptr_t)device;
         p.rkey[0] = mr->rkey;
-        fill(p.bytes, 0, 1, 70000);
+        pairs_fill(p.bytes, 0, 1, 70000);
         pairs_do(&p, 0, IBV_WR_RDMA_WRITE, 0, 4096, 70000, 0);
-        real_check(r, me, holds(fake_cuda_see(device) + 4096, 0, 1, 70000), "wrong bytes");
+        real_check(r, me, pairs_holds(fake_cuda_see(device) + 4096, 0, 1, 70000), "wrong bytes");
         real_check(r, me, ibv_dereg_mr(mr) == 0, "cannot deregister");
     }
     pairs_close(&p);

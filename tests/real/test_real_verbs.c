@@ -22,25 +22,11 @@ enum {
     BLOCK = 256 * 1024,
     ADDS = 50,
     WORD = PAIRS_BYTES - 64,
-    SCRATCH = 2 << 20,
+    SCRATCH = PAIRS_FROM,
     ANSWER = PAIRS_BYTES - 128,
     WINDOW = 48,
     BLOCKS = 120
 };
-
-static unsigned char pattern(int from, int to, size_t i)
-{
-    return (unsigned char)(((size_t)from * 31 + (size_t)to * 7 + i) * 2654435761u >> 13);
-}
-
-static bool holds(const unsigned char *p, int from, int to, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (p[i] != pattern(from, to, i))
-            return false;
-    }
-    return true;
-}
 
 /** Each writes a block to each, then reads back what each has from it, then adds to one word of process 0. */
 static int every_kind(struct real *r, int me)
@@ -51,18 +37,18 @@ static int every_kind(struct real *r, int me)
     if (pairs_open(&p, r, me, 0))
         return -1;
     for (int to = 0; to < r->n; to++) {
-        for (size_t i = 0; i < len; i++)
-            p.bytes[SCRATCH + i] = pattern(me, to, i);
+        pairs_fill(p.bytes + SCRATCH, me, to, len);
         if (pairs_do(&p, to, IBV_WR_RDMA_WRITE, SCRATCH, (size_t)me * BLOCK / 2, (uint32_t)len, 0))
             return -1;
     }
     if (real_barrier(r))
         return -1;
     for (int from = 0; from < r->n; from++) {
-        real_check(r, me, holds(p.bytes + (size_t)from * BLOCK / 2, from, me, len), "what was written is not here");
+        real_check(r, me, pairs_holds(p.bytes + (size_t)from * BLOCK / 2, from, me, len),
+                   "what was written is not here");
         if (pairs_do(&p, from, IBV_WR_RDMA_READ, SCRATCH, (size_t)me * BLOCK / 2, (uint32_t)len, 0))
             return -1;
-        real_check(r, me, holds(p.bytes + SCRATCH, me, from, len), "what was read is not what was written");
+        real_check(r, me, pairs_holds(p.bytes + SCRATCH, me, from, len), "what was read is not what was written");
     }
     for (int i = 0; i < ADDS; i++) {
         if (pairs_do(&p, 0, IBV_WR_ATOMIC_FETCH_AND_ADD, ANSWER, WORD, 8, 3))
@@ -101,38 +87,16 @@ static void every_kind_of_request(void **state)
 /** Sends and receives, also where the receive comes late. */
 static int messages(struct real *r, int me)
 {
-    int other = 1 - me, got = 0, sent = 0;
     struct pairs p;
+    int rc;
 
     if (pairs_open(&p, r, me, 0))
         return -1;
     if (me == 1)
         usleep(2000); /* process 0 gets RNR NAKs */
-    for (int i = 0; i < 32; i++) {
-        struct ibv_sge sge = {(uintptr_t)p.bytes + (size_t)i * 8192, 8192, p.mr->lkey};
-        struct ibv_recv_wr *bad, wr = {.wr_id = 100 + (uint64_t)i, .sg_list = &sge, .num_sge = 1};
-
-        memset(p.bytes + SCRATCH + i * 8192, me * 100 + i, 8192);
-        real_check(r, me, ibv_post_recv(p.qp[other], &wr, &bad) == 0, "a receive was refused");
-        real_check(r, me, pairs_post(&p, other, IBV_WR_SEND, SCRATCH + (size_t)i * 8192, 0, 8000, 0) == 0,
-                   "a send was refused");
-    }
-    while (got < 32 || sent < 32) {
-        struct ibv_wc wc;
-
-        if (!real_check(r, me, pairs_poll(&p, &wc) && wc.status == IBV_WC_SUCCESS, "a message failed"))
-            return -1;
-        if (wc.opcode == IBV_WC_SEND) {
-            sent++;
-            continue;
-        }
-        real_check(r, me, wc.wr_id == 100 + (uint64_t)got && wc.byte_len == 8000, "messages out of order");
-        real_check(r, me, p.bytes[got * 8192 + 7999] == (unsigned char)(other * 100 + got), "a wrong message");
-        got++;
-    }
-    real_barrier(r);
+    rc = pairs_exchange(&p, 1 - me, p.bytes, false);
     pairs_close(&p);
-    return 0;
+    return rc;
 }
 
 static void messages_wait_for_receives(void **state)
