@@ -34,8 +34,6 @@ const char *cli_bench_pattern(const struct cli_bench *c)
 const char *cli_bench_tail(const struct cli_bench *c, const struct cli_bench_run *r)
 {
     struct braid_option_row row;
-    struct bench_engine e;
-    char why[BENCH_WHY];
 
     for (int i = 0; c->spec.setting[i]; i++) {
         if (strncmp(c->spec.setting[i], "tail=", 5) == 0)
@@ -43,8 +41,8 @@ const char *cli_bench_tail(const struct cli_bench *c, const struct cli_bench_run
     }
     if (c->spec.tail)
         return c->spec.tail;
-    if (bench_engine(r->engine, &e, why, sizeof(why)) == 0 && e.kind == BENCH_ENGINE_PLUGIN)
-        return e.foreign ? "off" : "on"; /* braid's plugin has a default of its own */
+    if (r->parsed.kind == BENCH_ENGINE_PLUGIN)
+        return r->parsed.foreign ? "off" : "on"; /* braid's plugin has a default of its own */
     for (size_t i = 0; braid_option_at(i, &row) == 0; i++) {
         if (strcmp(row.name, "tail") == 0)
             return row.default_value;
@@ -65,20 +63,18 @@ const char *cli_bench_engine_text(const struct cli_bench_run *r)
 
 const char *cli_bench_engine_label(const struct cli_bench_run *r)
 {
-    struct bench_engine e;
-    char why[BENCH_WHY];
-
-    if (bench_engine(r->engine, &e, why, sizeof(why)) || e.kind == BENCH_ENGINE_BRAID)
+    if (r->parsed.kind == BENCH_ENGINE_BRAID)
         return "libbraid";
-    if (e.kind == BENCH_ENGINE_NIC_RR)
+    if (r->parsed.kind == BENCH_ENGINE_NIC_RR)
         return "model of published behaviour";
-    return e.foreign ? "another's NVSHMEM plugin under the minihost" : "braid's NVSHMEM plugin under the minihost";
+    return r->parsed.foreign ? "another's NVSHMEM plugin under the minihost"
+                             : "braid's NVSHMEM plugin under the minihost";
 }
 
 int cli_bench_has_engines(const struct cli_bench *c)
 {
     for (int i = 0; i < c->n_runs; i++) {
-        if (strcmp(c->run[i].engine, "braid") != 0)
+        if (c->run[i].parsed.kind != BENCH_ENGINE_BRAID)
             return 1;
     }
     return 0;

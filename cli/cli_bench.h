@@ -12,8 +12,9 @@ enum { CLI_BENCH_LIST = 16, CLI_BENCH_RUNS = CLI_BENCH_LIST * CLI_BENCH_LIST, CL
 
 /** One run: what differs from the others. */
 struct cli_bench_run {
-    char engine[1024 + 16]; /* as bench_engine() takes it */
-    const char *order;      /* NULL: libbraid's default */
+    char engine[1024 + 16];     /* as bench_engine() takes it */
+    struct bench_engine parsed; /* and what it made of that */
+    const char *order;          /* NULL: libbraid's default */
     int ports;
     uint64_t size, count;
     struct bench_result result;
@@ -23,7 +24,8 @@ struct cli_bench_run {
 struct cli_bench {
     struct bench_spec spec; /* what all runs have in common */
     const char *engine;     /* of runs that do not say their own */
-    const char *op_name;    /* of an atomic */
+    struct bench_engine parsed;
+    const char *op_name; /* of an atomic */
     char fabric[CLI_BENCH_FABRIC];
     char unkind[CLI_BENCH_FABRIC]; /* the same with what --fault adds */
     int json, sweep, compare;

@@ -101,12 +101,11 @@ static const char *const cli_bench_ops[] = {"add", "fetch-add", "cswap", "set", 
 static const char *const cli_bench_faults[] = {"defer", "flush", "own-flush", "keys",  "overlap",
                                                "home",  "dedup", "tail",      "order", NULL};
 
-static int cli_bench_engine(const char *text)
+static int cli_bench_engine(const char *text, struct bench_engine *out)
 {
-    struct bench_engine e;
     char why[BENCH_WHY];
 
-    if (bench_engine(text, &e, why, sizeof(why)) == 0)
+    if (bench_engine(text, out, why, sizeof(why)) == 0)
         return 0;
     fprintf(stderr, "braid %s\n", why);
     return -1;
@@ -171,7 +170,7 @@ static int cli_bench_compare(struct cli_bench *c, const char *text)
         if (!rest)
             return cli_bench_wrong("--compare", run, "ENGINE,ORDER,PORTS for each run, a ; between them");
         cli_bench_cut(rest, '\0', ports, sizeof(ports));
-        k = cli_bench_engine(engine) ? -1 : cli_bench_word("--compare", order, cli_bench_orders);
+        k = cli_bench_engine(engine, &r->parsed) ? -1 : cli_bench_word("--compare", order, cli_bench_orders);
         if (k < 0 || cli_number("bench", "--compare", ports, 1, 16, &v))
             return -1;
         snprintf(r->engine, sizeof(r->engine), "%s", engine);
@@ -201,7 +200,7 @@ static int cli_bench_take_word(struct cli_bench *c, int letter, const char *text
     struct bench_spec *s = &c->spec;
     int k = 0;
 
-    if (letter == CLI_ENGINE && (k = cli_bench_engine(text)) >= 0)
+    if (letter == CLI_ENGINE && (k = cli_bench_engine(text, &c->parsed)) >= 0)
         c->engine = text;
     else if (letter == CLI_ORDER && (k = cli_bench_word("--order", text, cli_bench_orders)) >= 0)
         s->order = cli_bench_orders[k];
@@ -378,6 +377,7 @@ static int cli_bench_plan(struct cli_bench *c)
             struct cli_bench_run *r = &c->run[c->n_runs++];
 
             snprintf(r->engine, sizeof(r->engine), "%s", c->engine);
+            r->parsed = c->parsed;
             r->order = c->spec.order;
             r->ports = c->ports[p];
             r->size = c->size[i];

@@ -104,7 +104,8 @@ static json_t *cli_bench_json_run(const struct cli_bench *c, const struct cli_be
     cli_bench_put_key(o, "signal_us", r->signal.count ? cli_bench_times(&r->signal, bad) : json_null(), bad);
     cli_bench_put_key(o, "errors", json_integer((json_int_t)r->errors), bad);
     cli_bench_put_key(o, "compared_bytes", json_integer((json_int_t)r->compared_bytes), bad);
-    cli_bench_put_key(o, "work", strcmp(run->engine, "braid") == 0 ? cli_bench_json_work(r, bad) : json_null(), bad);
+    cli_bench_put_key(o, "work", run->parsed.kind == BENCH_ENGINE_BRAID ? cli_bench_json_work(r, bad) : json_null(),
+                      bad);
     cli_bench_put_key(o, "port_bytes", cli_bench_json_ports(r, bad), bad);
     return o;
 }

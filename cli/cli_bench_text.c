@@ -54,10 +54,7 @@ static double cli_bench_speed(const struct cli_bench *c, const struct bench_resu
 /** Whether the order modes of libbraid mean something to a run's engine. */
 static bool cli_bench_orders_apply(const struct cli_bench_run *r)
 {
-    struct bench_engine e;
-    char why[BENCH_WHY];
-
-    return bench_engine(r->engine, &e, why, sizeof(why)) == 0 && e.kind != BENCH_ENGINE_NIC_RR && !e.foreign;
+    return r->parsed.kind != BENCH_ENGINE_NIC_RR && !r->parsed.foreign;
 }
 
 static void cli_bench_row(const struct cli_bench *c, const struct cli_bench_run *run)

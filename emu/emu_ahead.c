@@ -76,12 +76,11 @@ bool emu_ahead_read(struct emu_qp *qp, const struct emu_mr *mr, const struct emu
     uint32_t left = r->len - r->sent;
     struct emu_ahead *a = &qp->ahead_reply;
 
-    if (r->sent == 0)
-        emu_gpu_give_back(a); /* of another READ */
     if (!mr->gpu || r->len == to->len) {
         mr->mem->load(mr, off, to, 0, to->len);
         return !emu_gpu_dead(mr->gpu);
     }
+    /* Message 0: a READ is answered to its end or ends with its queue pair, so nothing is left of another. */
     if (!emu_ahead_has(a, mr->gpu, 0, r->sent, to->len)) {
         struct emu_payload much = {.len = left < EMU_AHEAD_BYTES ? left : EMU_AHEAD_BYTES, .bytes = a->bytes};
 

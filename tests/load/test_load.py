@@ -19,7 +19,7 @@ BRAID, BUILD, LIBDIR = sys.argv[1:4]
 MODULE = os.path.join(TESTS, "..", "python")
 TAP = Tap()
 check = TAP.holds
-RELEASES = {"3.0": 3, "3.2": 3, "3.4": 3, "3.5": 4, "3.6": 5, "3.7": 6}
+RELEASES = {"3.0": 3, "3.1": 3, "3.2": 3, "3.3": 3, "3.4": 3, "3.5": 4, "3.6": 5, "3.7": 6}
 
 # Loads the host library, as an extension would, and lets it open its plugin.
 OPEN = "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).standin_open())"
