@@ -10,7 +10,7 @@
 #include "host_mini.h"
 #include "host_call.h"
 
-enum { HOST_CHUNKS = 64, HOST_BUFFERS = 64, HOST_ROOM = 16384, HOST_ALIASES = 16, HOST_WHY = 512 };
+enum { HOST_CHUNKS = 64, HOST_BUFFERS = 64, HOST_ROOM = 16384, HOST_BATCH = 32, HOST_WHY = 512 };
 
 /** A registration of the heap, on every PE at the same offset. */
 struct host_chunk {

@@ -47,10 +47,8 @@ struct host_options {
     size_t chunk;            /**< most bytes of one registration of the heap; 0: 2 GiB */
     size_t log2_granularity; /**< heap and chunks are multiples of this; 0: 21, the least that CUDA has */
     uint64_t proxy_ns;       /**< what the proxy's own code costs for each request */
-    unsigned batch;          /**< requests for each pass of the proxy; 0: 32 */
-    bool lend;        /**< handles are good for one call only: what the growth of a host's vectors may make of them */
-    bool cst;         /**< the driver cannot flush from the host: enforce_cst is called */
-    bool stay_loaded; /**< no dlclose() at the end, as NVSHMEM from 3.7 on */
+    bool lend; /**< handles are good for one call only: what the growth of a host's vectors may make of them */
+    bool cst;  /**< the driver cannot flush from the host: enforce_cst is called */
 };
 
 /** The interface version that a file name stands for (a number 3: "3b"), or that name says: "3a", "3b", "4", "4 of 3.5.0", "5",
@@ -72,14 +70,8 @@ int host_close(struct host *h);
 /** What the last failure was. Owned by the host. */
 const char *host_why(const struct host *h);
 
-/** The version that it speaks. Static data. */
-const struct nvs_version *host_speaks(const struct host *h);
 /** Whether device fences cost requests: some transport has a fence op. */
 bool host_has_fence(const struct host *h);
-/** The op that lies at an offset of struct nvs_ops_v3 (or _v4) is there. */
-bool host_has_op(const struct host *h, size_t offset);
-/** The block that the plugin allocated. */
-void *host_transport(const struct host *h);
 /** A PE's name for the first byte of its heap. */
 uint64_t host_heap_of(const struct host *h, int pe);
 

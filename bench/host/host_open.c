@@ -18,16 +18,6 @@ const char *host_why(const struct host *h)
     return h->why;
 }
 
-const struct nvs_version *host_speaks(const struct host *h)
-{
-    return h->v;
-}
-
-void *host_transport(const struct host *h)
-{
-    return h->t;
-}
-
 host_fn host_op(const struct host *h, size_t offset)
 {
     host_fn fn;
@@ -36,14 +26,9 @@ host_fn host_op(const struct host *h, size_t offset)
     return fn;
 }
 
-bool host_has_op(const struct host *h, size_t offset)
-{
-    return host_op(h, offset) != NULL;
-}
-
 bool host_has_fence(const struct host *h)
 {
-    return host_has_op(h, offsetof(struct nvs_ops_v3, fence));
+    return host_op(h, offsetof(struct nvs_ops_v3, fence)) != NULL;
 }
 
 int host_said(struct host *h, const char *op, int status)
@@ -289,7 +274,7 @@ int host_close(struct host *h)
     initialized = h->t && ((const char *)h->t)[h->v->at.initialized];
     if (initialized)
         one = host_said(h, "finalize", ((nvs_finalize_fn)host_op(h, offsetof(struct nvs_ops_v3, finalize)))(h->t));
-    if (h->lib && !h->o.stay_loaded)
+    if (h->lib)
         dlclose(h->lib);
     if (h->alias_map)
         h->call->map_free(h->alias_map);

@@ -144,10 +144,9 @@ static int host_take(struct host *h, const struct host_request *r)
 int host_step(struct host *h)
 {
     host_fn progress = host_op(h, offsetof(struct nvs_ops_v3, progress));
-    unsigned batch = h->o.batch ? h->o.batch : 32;
     int n = 0, rc = 0;
 
-    while (rc == 0 && (unsigned)n < batch && h->head < h->tail) {
+    while (rc == 0 && n < HOST_BATCH && h->head < h->tail) {
         /* Copied: an op may wait, and the PE's device code may post meanwhile. */
         struct host_request r = h->ring[h->head % HOST_ROOM];
 

@@ -147,7 +147,7 @@ struct nvs_region {
     uintptr_t start, end;
     uintptr_t reach; /**< the highest end of this one and all before it in the table */
     struct braid_mem *mem;
-    struct braid_key *key; /**< own memory, so that its address stays */
+    struct braid_key *key; /**< its own memory: look-ups copy a region */
 };
 
 /** All of them by address. Changed by one thread at a time, read by any at any time without waiting. */
@@ -276,6 +276,16 @@ static inline void nvs_before_op(struct nvs_plugin *p, unsigned channel, int pe)
 {
     if (p->fence_each)
         braid_fence(p->channel[channel], pe);
+}
+
+/** Behind an op: whether to ask for it again, since it was refused for a full queue and a turn of the whole progress has been
+ *  made. Where that turn fails, *rc says how. */
+static inline bool nvs_again(struct nvs_plugin *p, unsigned channel, int *rc)
+{
+    if (*rc != -EAGAIN)
+        return false;
+    *rc = braid_turn(p->channel[channel]);
+    return *rc == 0;
 }
 
 /* ---- nvshmem_init.c ---- */

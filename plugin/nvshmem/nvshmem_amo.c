@@ -54,21 +54,20 @@ static int nvs_amo_signal(const struct nvs_amo_call *c)
     struct braid_done *done = &c->p->done[c->channel];
     int rc;
 
-    do {
+    do
         rc = c->atomic.bytes == 8 ? braid_signal_set(ch, c->pe, c->remote, c->atomic.operand, done)
                                   : braid_p(ch, c->pe, c->remote, c->atomic.operand, c->atomic.bytes, done);
-    } while (rc == -EAGAIN && (rc = braid_turn(ch)) == 0);
+    while (nvs_again(c->p, c->channel, &rc));
     return rc;
 }
 
 static int nvs_amo_send(const struct nvs_amo_call *c, uint64_t *old, struct braid_done *done)
 {
-    struct braid_channel *ch = c->p->channel[c->channel];
     int rc;
 
     do
-        rc = braid_atomic(ch, c->pe, c->remote, &c->atomic, old, done);
-    while (rc == -EAGAIN && (rc = braid_turn(ch)) == 0);
+        rc = braid_atomic(c->p->channel[c->channel], c->pe, c->remote, &c->atomic, old, done);
+    while (nvs_again(c->p, c->channel, &rc));
     return rc;
 }
 

@@ -294,14 +294,16 @@ static bool nvs_listed(const char *list, const char *name)
     return found != invert;
 }
 
+/* The option log's words, by level. */
+static const char *const nvs_levels[] = {"error", "warn", "info", "debug"};
+
 static enum braid_log_level nvs_env_level(const struct nvs_reader *r)
 {
-    static const char *const names[] = {"error", "warn", "info", "debug"};
     const char *own = nvs_own(r, "log"), *debug = nvs_get(r, "DEBUG"), *subsys = nvs_get(r, "DEBUG_SUBSYS");
     enum braid_log_level level = BRAID_LOG_WARN;
 
     for (unsigned i = 0; own && i < 4; i++) {
-        if (strcmp(own, names[i]) == 0)
+        if (strcmp(own, nvs_levels[i]) == 0)
             return (enum braid_log_level)i;
     }
     if (debug && strcasecmp(debug, "INFO") == 0)
@@ -341,7 +343,6 @@ static void nvs_env_remarks(const struct nvs_reader *r)
 
 int nvs_env_read(nvs_getenv_fn get, const struct nvs_host *host, struct nvs_log *log, struct nvs_env *out)
 {
-    static const char *const levels[] = {"error", "warn", "info", "debug"};
     struct nvs_env env = {0};
     struct nvs_reader r = {.get = get, .host = host, .log = log, .env = &env};
     const char *order = nvs_own(&r, "order");
@@ -349,7 +350,7 @@ int nvs_env_read(nvs_getenv_fn get, const struct nvs_host *host, struct nvs_log 
 
     log->level = env.level = nvs_env_level(&r);
     env.strict = order && strcmp(order, "strict") == 0;
-    rc = nvs_default(&r, "log", levels[env.level]);
+    rc = nvs_default(&r, "log", nvs_levels[env.level]);
     if (!rc)
         rc = nvs_settings_add(&env.settings, "channels", "2"); /* not for the user to change */
     if (!rc)

@@ -147,7 +147,7 @@ int nvs_fetch_deliver(struct nvs_plugin *p, unsigned channel, const struct nvs_a
     for (unsigned i = 0; !rc && i < 2; i++) {
         do
             rc = nvs_fetch_write(p, channel, slot, i * sizeof(value[0]), value[i]);
-        while (rc == -EAGAIN && (rc = braid_turn(p->channel[channel])) == 0);
+        while (nvs_again(p, channel, &rc));
     }
     return rc;
 }

@@ -65,10 +65,10 @@ static bool nvs_cst_at_target(const struct nvs_plugin *p)
 static void nvs_fill_v3(struct nvs_plugin *p)
 {
     struct nvs_ops_v3 *ops = nvs_at(p, p->at->ops);
-    nvs_get_handle_any_fn any = nvs_get_handle_v3;
 
     *ops = (struct nvs_ops_v3){.can_reach_peer = nvs_can_reach,
                                .connect_endpoints = nvs_connect_v3,
+                               .get_handle_any = nvs_get_handle_v3,
                                .release_handle = nvs_release_handle,
                                .finalize = nvs_finalize,
                                .show_info = nvs_show_info,
@@ -79,7 +79,6 @@ static void nvs_fill_v3(struct nvs_plugin *p)
                                .quiet = nvs_quiet,
                                .enforce_cst = nvs_enforce_cst,
                                .enforce_cst_at_target = nvs_cst_at_target(p) ? nvs_enforce_cst : NULL};
-    ops->get_handle_any = any;
 }
 
 static void nvs_fill_v4(struct nvs_plugin *p)
@@ -92,12 +91,13 @@ static void nvs_fill_v4(struct nvs_plugin *p)
                                .release_handle = nvs_release_handle,
                                .finalize = nvs_finalize,
                                .show_info = nvs_show_info,
+                               /* 3.5.0 passes one argument more, in a register that nobody reads */
+                               .progress = nvs_progress,
                                .rma = nvs_rma,
                                .fence = p->env.strict ? nvs_fence_v4 : NULL,
                                .quiet = nvs_quiet,
                                .enforce_cst = nvs_enforce_cst,
                                .enforce_cst_at_target = nvs_cst_at_target(p) ? nvs_enforce_cst : NULL};
-    ops->progress = nvs_progress; /* 3.5.0 passes one argument more, in a register that nobody reads */
     if (p->major >= 6) {
         ops->amo_v6 = nvs_amo_v6;
         ops->put_signal_v6 = nvs_put_signal_v6;

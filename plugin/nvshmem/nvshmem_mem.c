@@ -84,8 +84,7 @@ static int nvs_mem_end(struct nvs_plugin *p, const void *key_bytes)
     rc = nvs_fetch_wait(p);
     if (!rc)
         rc = braid_mem_dereg_wait(p->channel[NVS_HOST_CHANNEL], region.mem);
-    if (!rc)
-        free(region.key); /* else what is still under way may read it */
+    free(region.key); /* ops use the kept copy, see nvshmem_keys.c */
     return rc;
 }
 

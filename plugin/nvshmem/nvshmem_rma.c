@@ -37,10 +37,10 @@ static int nvs_piece(struct nvs_plugin *p, unsigned channel, int pe, int desc, s
     struct braid_channel *ch = p->channel[channel];
     int rc;
 
-    do {
+    do
         rc = desc == NVS_PUT ? braid_put(ch, pe, remote, local, len, &p->done[channel])
                              : braid_get(ch, pe, local, remote, len, &p->done[channel]);
-    } while (rc == -EAGAIN && (rc = braid_turn(ch)) == 0);
+    while (nvs_again(p, channel, &rc));
     return rc;
 }
 
@@ -98,7 +98,7 @@ static int nvs_p(struct nvs_plugin *p, unsigned channel, int pe, const struct nv
     nvs_before_op(p, channel, pe);
     do
         rc = braid_p(p->channel[channel], pe, remote, value, (unsigned)bytes, &p->done[channel]);
-    while (rc == -EAGAIN && (rc = braid_turn(p->channel[channel])) == 0);
+    while (nvs_again(p, channel, &rc));
     return rc;
 }
 

@@ -37,7 +37,6 @@ static bool nvs_signal_whole(const struct nvs_put_signal_call *c)
 static int nvs_put_signal_once(struct nvs_plugin *p, unsigned channel, int pe, const struct nvs_put_signal_call *c)
 {
     struct braid_part parts[BRAID_MAX_PARTS];
-    struct braid_channel *ch = p->channel[channel];
     struct braid_remote signal;
     enum braid_signal_op op = nvs_signal_set(c->desc) ? BRAID_SIGNAL_SET : BRAID_SIGNAL_ADD;
     unsigned n = 0;
@@ -58,8 +57,8 @@ static int nvs_put_signal_once(struct nvs_plugin *p, unsigned channel, int pe, c
         return rc;
     nvs_before_op(p, channel, pe);
     do
-        rc = braid_put_signal(ch, pe, parts, n, signal, op, c->signal->val, &p->done[channel]);
-    while (rc == -EAGAIN && (rc = braid_turn(ch)) == 0);
+        rc = braid_put_signal(p->channel[channel], pe, parts, n, signal, op, c->signal->val, &p->done[channel]);
+    while (nvs_again(p, channel, &rc));
     return rc;
 }
 

@@ -45,7 +45,6 @@ struct suite {
     unsigned char *heap;
     int me, n;
     const char *ports; /* that the plugin is told to use */
-    bool stock;        /* the plugin is not braid's: what only some do is left out */
     int test;
     struct suite_board *board;
 };

@@ -66,7 +66,7 @@ static bool suite_skips(const struct suite_command *c, const struct suite_test *
 /** Everything, as one PE. */
 static int suite_pe(struct suite_run *r, const struct host_world *w)
 {
-    struct suite s = {.w = *w, .me = w->my_pe, .n = w->n_pes, .board = r->board, .ports = r->list, .stock = r->c->peer};
+    struct suite s = {.w = *w, .me = w->my_pe, .n = w->n_pes, .board = r->board, .ports = r->list};
     char why[512] = "";
     void *room;
     int rc;

@@ -36,6 +36,19 @@ __attribute__((visibility("default"))) const struct braid_plugin_clock *braid_pl
     return &clocks[pe];
 }
 
+/* The release that the next init is told; all 0: none. */
+static int host_release_of[3];
+
+__attribute__((visibility("default"))) void nvshmemx_vendor_get_version_info(int *major, int *minor, int *patch);
+
+/* As the host library tells its release, NVS_HOST_VERSION_NAME. */
+void nvshmemx_vendor_get_version_info(int *major, int *minor, int *patch)
+{
+    *major = host_release_of[0];
+    *minor = host_release_of[1];
+    *patch = host_release_of[2];
+}
+
 nvs_init_fn host_plugin(int major)
 {
     static nvs_init_fn known[8];
@@ -245,6 +258,7 @@ int host_init(struct host *h, struct fabric_pe *f, const struct nvs_version *v, 
     int status;
 
     *h = (struct host){.f = f, .v = v, .call = call, .heap = f->bytes, .heap_len = FABRIC_MEM + FABRIC_WORDS * 8};
+    memcpy(host_release_of, v->progress_350 ? (int[]){3, 5, 0} : (int[]){0, 0, 0}, sizeof(host_release_of));
     status = init ? init(&h->t, cuda, NVS_API_VERSION(v->major)) : NVS_INTERNAL;
     if (status)
         return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plugin_rig.h - runs a program of a host on every PE, for each interface version, from C and from C++. Included by test_plugin.c,
- * test_plugin_order.c and test_plugin_life.c.
+ * plugin_rig.h - runs a program of a host on every PE, for each interface version, from C and from C++. Included by test_plugin.c
+ * and test_plugin_order.c.
  */
 #ifndef PLUGIN_RIG_H
 #define PLUGIN_RIG_H
@@ -26,7 +26,6 @@ struct test {
     const struct nvs_version *v;
     const struct host_calls *call;
     int (*fn)(struct host *h);
-    int arg;
 };
 
 static inline int test_main(struct fabric_pe *f)
@@ -70,7 +69,7 @@ static inline void run_all(int (*fn)(struct host *h), const char *spec)
     assert_int_equal(setenv("BRAID_PORTS", ports_of(spec), 1), 0);
     for (int i = 0; i < NVS_VERSIONS; i++) {
         for (int way = 0; way < HOST_WAYS; way++) {
-            struct test t = {nvs_version_at(i), way ? &host_calls_cxx : &host_calls_c, fn, 0};
+            struct test t = {nvs_version_at(i), way ? &host_calls_cxx : &host_calls_c, fn};
 
             run_one(&t, spec, (uint64_t)i + 1);
         }

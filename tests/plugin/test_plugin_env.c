@@ -372,6 +372,25 @@ static void regions_are_found_by_address(void **state)
     assert_int_equal(found(&r, 3000, 1), 0);
 }
 
+/* By a reader on either channel; the next change finds them left. */
+static void tables_in_use_are_kept(void **state)
+{
+    (void)state;
+    for (unsigned channel = 0; channel < NVS_CHANNELS; channel++) {
+        static struct nvs_regions r;
+
+        assert_int_equal(add(&r, 1000, 100, 'a'), 0);
+        r.readers[channel][0] = 1;
+        assert_int_equal(add(&r, 3000, 100, 'b'), 0);
+        assert_non_null(r.old);
+        r.readers[channel][0] = 0;
+        drop(&r, 'b');
+        assert_null(r.old);
+        drop(&r, 'a');
+        nvs_regions_free(&r);
+    }
+}
+
 static struct nvs_regions shared;
 static int stop;
 
@@ -440,6 +459,15 @@ static void blocks_are_no_bools(void **state)
     assert_false(nvs_block_like(0) || nvs_block_like(1) || nvs_block_like(0x7fff00000000) || nvs_block_like(0xff01));
 }
 
+static void selectors_mean_channels(void **state)
+{
+    (void)state;
+    assert_int_equal(nvs_channel_of(NVS_QP_HOST), NVS_HOST_CHANNEL);
+    assert_int_equal(nvs_channel_of(NVS_QP_DEFAULT), NVS_PROXY_CHANNEL);
+    assert_int_equal(nvs_channel_of(17), NVS_PROXY_CHANNEL);
+    assert_int_equal(nvs_channel_of(NVS_QP_ANY), NVS_PROXY_CHANNEL);
+}
+
 static void transfers_have_a_length(void **state)
 {
     const struct nvs_rma_bytes good = {.nelems = 5, .elembytes = 8}, wraps = {.nelems = SIZE_MAX, .elembytes = 2},
@@ -484,10 +512,12 @@ int main(void)
         cmocka_unit_test(mapping_by_rank_waits_for_the_rank),
         cmocka_unit_test(devices_are_taken_by_a_part_of_their_name),
         cmocka_unit_test(regions_are_found_by_address),
+        cmocka_unit_test(tables_in_use_are_kept),
         cmocka_unit_test(regions_change_under_a_reader),
         cmocka_unit_test(only_known_hosts_are_served),
         cmocka_unit_test(hosts_have_their_habits),
         cmocka_unit_test(blocks_are_no_bools),
+        cmocka_unit_test(selectors_mean_channels),
         cmocka_unit_test(transfers_have_a_length),
         cmocka_unit_test(failures_have_a_status),
     };

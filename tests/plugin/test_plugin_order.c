@@ -70,6 +70,41 @@ static void fence_is_there_in_strict_order_alone(void **state)
     unsetenv("BRAID_ORDER");
 }
 
+/* Two puts with a fence between them: whoever sees the second sees the first. 3.5.0 does not pass the fence on. */
+static int pe_fenced(struct host *h)
+{
+    enum { FIRST = 400000, SECOND = 1024, ROUNDS = 20 };
+    int status = host_meet(h);
+
+    for (uint64_t round = 1; !status && round <= ROUNDS; round++) {
+        const unsigned char *last = host_at(h, HALF + FIRST + SECOND - 1);
+
+        fill(host_at(h, 0), FIRST, round);
+        memset(host_at(h, FIRST), (int)round, SECOND);
+        if (h->f->pe == 0) {
+            status = host_put(h, 1, HALF, 0, FIRST);
+            if (!status && !h->v->progress_350)
+                status = host_fence(h, 1, 1);
+            status = status ? status : host_put(h, 1, HALF + FIRST, FIRST, SECOND);
+            status = status ? status : h->call->quiet(h, 1, 1);
+        } else {
+            while (!status && __atomic_load_n(last, __ATOMIC_ACQUIRE) != round)
+                status = host_turn(h);
+            check(h, same(h, HALF, FIRST, round), "what is in front of a fence");
+        }
+        status = status ? status : host_meet(h);
+    }
+    return status;
+}
+
+static void fences_order_puts_in_strict_order(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("BRAID_ORDER", "strict", 1), 0);
+    run_all(pe_fenced, "nodes=2,gpus=1,ports=2,unkind=all");
+    unsetenv("BRAID_ORDER");
+}
+
 static int pe_cst(struct host *h)
 {
     int status = host_cst(h);
@@ -169,6 +204,70 @@ static void memory_grows_while_puts_are_under_way(void **state)
     run_all(pe_growth, "nodes=2,gpus=1,ports=2");
 }
 
+/* More regions of the peer than places for keys at first; and again, when the same bytes have other keys. */
+static int pe_keys(struct host *h)
+{
+    enum { PIECES = 70, BYTES = 4096 };
+    static struct nvs_handle all[2][2][2 * PIECES]; /* of a PE: to all, from all */
+    struct nvs_handle *mine = all[h->f->pe][0], *theirs = all[h->f->pe][1];
+    int other = 1 - h->f->pe, status = host_meet(h);
+
+    for (uint64_t round = 0; !status && round < 2; round++) {
+        fill(host_at(h, 0), (size_t)PIECES * BYTES, round);
+        for (int i = 0; !status && i < PIECES; i++)
+            status =
+                h->call->get_handle(h, host_at(h, HALF + (size_t)i * BYTES), BYTES, false, &mine[other * PIECES + i]);
+        if (!status && fabric_emu()->alltoall(mine, theirs, PIECES * sizeof(*mine)))
+            status = NVS_INTERNAL;
+        for (int i = 0; !status && i < PIECES; i++) {
+            struct nvs_handle heap = h->peer[other];
+
+            h->peer[other] = theirs[other * PIECES + i];
+            status = host_put(h, other, HALF + (size_t)i * BYTES, (size_t)i * BYTES, BYTES);
+            h->peer[other] = heap;
+        }
+        status = status ? status : h->call->quiet(h, other, 1);
+        status = status ? status : host_meet(h);
+        check(h, same(h, HALF, (size_t)PIECES * BYTES, round), "bytes by many keys");
+        for (int i = 0; !status && i < PIECES; i++)
+            status = host_release(h, &mine[other * PIECES + i]);
+    }
+    return status ? status : host_meet(h);
+}
+
+static void keys_are_kept_and_told_apart(void **state)
+{
+    (void)state;
+    run_all(pe_keys, "nodes=2,gpus=1,ports=2");
+}
+
+/* A result is on its way to memory whose registration ends. */
+static int pe_slot_ends(struct host *h)
+{
+    struct nvs_handle handle;
+    struct nvs_fetch_slot *slot = aligned_alloc(4096, 4096);
+    struct host_amo a = {.pe = 1 - h->f->pe, .desc = NVS_AMO_FETCH_INC, .bytes = 8, .qp = 1, .at = WORD, .flag = 5};
+    int status = host_meet(h);
+
+    if (!slot)
+        return NVS_OUT_OF_MEMORY;
+    *slot = (struct nvs_fetch_slot){7, 0};
+    a.ret = (size_t)((unsigned char *)slot - h->heap);
+    status = status ? status : h->call->get_handle(h, slot, 4096, true, &handle);
+    status = status ? status : h->call->amo(h, &a);
+    status = status ? status : host_release(h, &handle);
+    check(h, slot->data == 0 && slot->flag == 5, "a result before its slot's registration has ended");
+    status = status ? status : host_meet(h);
+    free(slot);
+    return status;
+}
+
+static void slots_outlive_their_fetches(void **state)
+{
+    (void)state;
+    run_all(pe_slot_ends, "nodes=2,gpus=1,ports=2");
+}
+
 /* The host's map of second addresses; of host memory it changes nothing. */
 static int pe_alias(struct host *h)
 {
@@ -249,18 +348,11 @@ static void a_host_can_start_again(void **state)
     run_all(pe_twice, "nodes=2,gpus=1,ports=2");
 }
 
-static int pe_one_rail(struct host *h)
-{
-    int status = pe_ring(h);
-
-    return status;
-}
-
 static void one_rail_is_enough(void **state)
 {
     (void)state;
     assert_int_equal(setenv("BRAID_RAILS", "1", 1), 0);
-    run_all(pe_one_rail, "nodes=2,gpus=1,ports=2,unkind=all");
+    run_all(pe_ring, "nodes=2,gpus=1,ports=2,unkind=all");
     unsetenv("BRAID_RAILS");
 }
 
@@ -284,6 +376,9 @@ static int pe_refused(struct host *h)
     check(h, host_signal(h, 0, NVS_AMO_ACK, 8, WORD, 1) == NVS_NOT_SUPPORTED, "an atomic that is none");
     check(h, host_signal(h, 0, NVS_AMO_ADD, 8, WORD + 4, 1) == NVS_INVALID_VALUE, "a crooked word");
     check(h, h->call->get_handle(h, h->heap, 0, true, &none) == NVS_INVALID_VALUE, "memory of no bytes");
+    h->peer[0].bytes[60] ^= 1; /* in a port's key */
+    check(h, host_put(h, 0, 0, 0, 16) == NVS_INVALID_VALUE, "a damaged handle");
+    h->peer[0].bytes[60] ^= 1;
     return host_meet(h); /* all goes on */
 }
 
@@ -293,20 +388,66 @@ static void nonsense_is_refused(void **state)
     run_all(pe_refused, "nodes=2,gpus=1,ports=2");
 }
 
+/* ---- what fails behind the call ---- */
+
+/* PE 0 does something to memory of PE 1 whose registration has ended, and waits for nothing: its proxy is told. */
+static int pe_fails(struct host *h, bool fetch)
+{
+    struct host_amo a = {.pe = 1, .desc = NVS_AMO_FETCH_INC, .bytes = 8, .qp = 1, .at = HALF, .ret = SLOT, .flag = 5};
+    struct nvs_handle all[FABRIC_PES] = {0}, ended[FABRIC_PES] = {0};
+    int status = host_meet(h), told = 0;
+
+    if (!status && h->f->pe == 1) {
+        status = h->call->get_handle(h, host_at(h, HALF), 4096, false, &all[0]);
+        ended[0] = all[0];
+        status = status ? status : host_release(h, &ended[0]);
+    }
+    if (!status && fabric_emu()->alltoall(all, ended, sizeof(all[0])))
+        status = NVS_INTERNAL;
+    if (status || h->f->pe == 1)
+        return status;
+    h->peer[1] = ended[1];
+    status = fetch ? h->call->amo(h, &a) : host_put(h, 1, HALF, 0, 4096);
+    while (!status && !told)
+        told = host_turn(h);
+    return status;
+}
+
+static int pe_put_fails(struct host *h)
+{
+    return pe_fails(h, false);
+}
+
+static int pe_fetch_fails(struct host *h)
+{
+    return pe_fails(h, true);
+}
+
+static void progress_tells_what_failed(void **state)
+{
+    (void)state;
+    run_all(pe_put_fails, "nodes=2,gpus=1,ports=2");
+    run_all(pe_fetch_fails, "nodes=2,gpus=1,ports=2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(signals_stay_behind_data),
         cmocka_unit_test(fence_is_there_in_strict_order_alone),
+        cmocka_unit_test(fences_order_puts_in_strict_order),
         cmocka_unit_test(received_data_can_be_made_visible),
         cmocka_unit_test(quiet_means_its_selector),
         cmocka_unit_test(memory_grows_while_puts_are_under_way),
+        cmocka_unit_test(keys_are_kept_and_told_apart),
+        cmocka_unit_test(slots_outlive_their_fetches),
         cmocka_unit_test(second_addresses_are_looked_up),
         cmocka_unit_test(containers_are_read_as_the_library_lays_them_out),
         cmocka_unit_test(qp_create_gives_the_default_one),
         cmocka_unit_test(a_host_can_start_again),
         cmocka_unit_test(one_rail_is_enough),
         cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(progress_tells_what_failed),
     };
 
     return cmocka_run_group_tests_name("plugin_order", tests, NULL, NULL);
