@@ -55,8 +55,7 @@ bool api_flush_queue(struct api_peer *peer, unsigned k, struct rail_request *req
 {
     struct rail_lane *lane = peer->lane[k];
     bool mixed = api_flush_mixed(peer);
-    if (!rail_lane_room(lane, request->klass, request->kind, request->len) ||
-        (mixed && lane->head - lane->tail + 1 >= lane->limit[request->klass]))
+    if (!rail_lane_room(lane, request->klass, mixed ? RAIL_KIND_AHEAD : request->kind, request->len))
         return false;
     if (mixed) {
         /* It may be one READ more than max_rd_atomic allows: then the second is held back by the QP, which nothing else here

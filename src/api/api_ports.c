@@ -139,7 +139,7 @@ static struct plan_port_in api_auto_port(const struct api_auto *a, unsigned i)
         .link = (unsigned)p->link,
         .active = p->active,
         .excluded = a->failed[i] || (a->only.count && listed == a->all_but),
-        .named = listed && !a->all_but,
+        .named = listed,
         /* "smi" is how ports that manage NVLink switches are named. */
         .management = !p->channel_adapter || strncmp(p->dev, "smi", 3) == 0,
     };

@@ -121,7 +121,7 @@ static int api_flush_local(struct api_peer *self)
         no[k] = self->flush_no[k] + 1;
     for (;;) {
         unsigned left = 0;
-        for (unsigned k = 0; k < self->lane_count && !self->dead; k++) {
+        for (unsigned k = 0; k < self->lane_count; k++) {
             if (self->flush_no[k] < no[k])
                 api_flush_probe(self, k);
             left += !api_flush_since(self, k, no[k]);

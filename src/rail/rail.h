@@ -229,7 +229,8 @@ struct rail_request {
 uint32_t rail_psn_count(uint32_t len, uint32_t mtu);
 
 /** Whether a request of this class, kind and length could be queued now: slot, PSNs, and for gets, flushes and atomics
- *  max_rd_atomic, of which gets leave 2 to the others. Dead lanes have no room. */
+ *  max_rd_atomic, of which gets leave 2 to the others; of an AHEAD also a slot for the flush behind it. Dead lanes have no
+ *  room. */
 bool rail_lane_room(const struct rail_lane *lane, enum rail_class klass, enum rail_kind kind, uint32_t len);
 
 /**

@@ -40,7 +40,8 @@ static bool rail_read_room(const struct rail_lane *lane, enum rail_kind kind)
 
 bool rail_lane_room(const struct rail_lane *lane, enum rail_class klass, enum rail_kind kind, uint32_t len)
 {
-    if (lane->state != RAIL_LANE_UP || lane->head - lane->tail >= lane->limit[klass])
+    uint32_t slots = kind == RAIL_KIND_AHEAD ? 2 : 1;
+    if (lane->state != RAIL_LANE_UP || lane->head - lane->tail + slots > lane->limit[klass])
         return false;
     if (rail_kind_reads(kind) && !rail_read_room(lane, kind))
         return false;

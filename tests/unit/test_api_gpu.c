@@ -155,6 +155,41 @@ static void a_region_is_one_dmabuf(void **state)
     braid_close(b);
 }
 
+static void without_relaxed_ordering_one_key_serves_both(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    struct braid_mem *mem;
+    char *device = driver_memory(0, LEN, DRIVER_DEVICE);
+    driver_begin(0);
+    assert_int_equal(open_with("fake0,fake1", "relaxed=off", &b), 0);
+    assert_int_equal(braid_mem_reg(b, device, LEN, NULL, &mem), 0);
+    assert_int_equal(fake_remote_mrs(), 2);
+    braid_close(b);
+}
+
+/* Who has said that there are no dma-bufs is not asked again; who had no memory has said nothing about them. */
+static void a_refusal_is_remembered(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    struct braid_mem *mem;
+    int fd;
+    void *begin;
+    size_t len;
+    char *device = driver_memory(0, LEN, DRIVER_DEVICE);
+    driver_begin(0);
+    assert_int_equal(open_with("fake0,fake1", NULL, &b), 0);
+    fake_refuse_dmabuf(-ENOMEM);
+    assert_int_equal(braid_mem_reg(b, device, LEN, NULL, &mem), -ENOMEM);
+    fake_refuse_dmabuf(-EOPNOTSUPP);
+    assert_int_equal(braid_mem_reg(b, device, LEN, NULL, &mem), 0);
+    assert_int_equal(driver_dmabufs(&fd, &begin, &len), 2);
+    assert_int_equal(braid_mem_reg(b, device, LEN, NULL, &mem), 0);
+    assert_int_equal(driver_dmabufs(&fd, &begin, &len), 2);
+    braid_close(b);
+}
+
 /* By peer memory the first address is pinned, and keys name the second. */
 static void without_a_dmabuf_it_is_peer_memory(void **state)
 {
@@ -216,6 +251,8 @@ static void what_cannot_be_registered_is_said(void **state)
     assert_int_equal(braid_mem_reg(b, device, LEN, NULL, &mem), 0);
     assert_int_equal(braid_mem_reg(b, other, LEN, NULL, &mem), -ENOTSUP);
     assert_non_null(strstr(logged, "a context that serves GPU 0"));
+    assert_int_equal(braid_mem_reg(b, device + 8, LEN, NULL, &mem), -EINVAL); /* its end is nobody's */
+    assert_non_null(strstr(logged, "different kinds"));
     braid_close(b);
 }
 
@@ -294,32 +331,28 @@ static void finish(struct pair *p)
     braid_close(p->b);
 }
 
+/* A put on each of two lanes and a signal: what the flush of the lane that is not the signal's reads. */
+static bool flush_reads_gpu(const struct braid_mem *mem, const struct braid_key *key, struct braid_channel *ch,
+                            char *at)
+{
+    struct braid_remote word = {(uintptr_t)at, key};
+    for (unsigned i = 1; i <= 2; i++) {
+        struct braid_remote there = {(uintptr_t)at + i * 1024, key};
+        assert_int_equal(braid_put(ch, 0, there, (struct braid_local){at + i * 1024, mem}, 512, NULL), 0);
+    }
+    assert_int_equal(braid_signal_add(ch, 0, word, 1, NULL), 0);
+    assert_int_equal(fake_pending(fake_qp(0)), 1);
+    assert_int_equal(fake_pending(fake_qp(1)), 2);
+    return reads_gpu(fake_send(fake_qp(1), 1));
+}
+
 static void a_flush_reads_the_kind_that_was_written(void **state)
 {
     (void)state;
     struct pair p = {0};
     connect_pair(&p, "pace=off");
     register_gpu(&p);
-    struct braid_remote word = {(uintptr_t)p.device, &p.gpu_key};
-    struct verbs_qp *qp[2] = {fake_qp(0), fake_qp(1)};
-    struct braid_remote there = {(uintptr_t)p.device + 4096, &p.gpu_key};
-    assert_int_equal(braid_put(p.ch, 0, there, (struct braid_local){p.device + 4096, p.gpu}, 2048, NULL), 0);
-    unsigned used = fake_pending(qp[0]) ? 0 : 1;
-    assert_int_equal(fake_pending(qp[used]), 1);
-    assert_int_equal(braid_signal_add(p.ch, 0, word, 1, NULL), 0);
-    /* The signal goes at once where it is on the same lane; else a flush is behind the put. */
-    if (fake_pending(qp[used]) == 2 && fake_send(qp[used], 1)->op == VERBS_OP_READ)
-        assert_true(reads_gpu(fake_send(qp[used], 1)));
-    while (fake_pending(qp[0]) + fake_pending(qp[1])) {
-        for (int i = 0; i < 2; i++) {
-            if (!fake_pending(qp[i]))
-                continue;
-            if (fake_send(qp[i], 0)->op == VERBS_OP_READ)
-                assert_true(reads_gpu(fake_send(qp[i], 0)));
-            fake_end(qp[i], 0);
-        }
-        braid_progress(p.ch);
-    }
+    assert_true(flush_reads_gpu(p.gpu, &p.gpu_key, p.ch, p.device));
     finish(&p);
 }
 
@@ -359,13 +392,102 @@ static void host_memory_is_flushed_by_the_host_s_line(void **state)
 {
     (void)state;
     struct pair p = {0};
+    connect_pair(&p, "pace=off");
+    register_host(&p);
+    assert_false(flush_reads_gpu(p.host, &p.host_key, p.ch, (char *)memory));
+    finish(&p);
+}
+
+/* The peer's key says which kind it is for, whatever is registered here. */
+static void a_key_tells_the_kind(void **state)
+{
+    (void)state;
+    struct pair p = {0};
     connect_pair(&p, "rails=1");
     register_host(&p);
     struct verbs_qp *qp = fake_qp(0);
-    struct braid_remote data = {(uintptr_t)memory, &p.host_key};
+    struct braid_key other = p.host_key;
+    other.bytes[7] = 2;
+    struct braid_remote data = {(uintptr_t)memory, &p.host_key}, word = {(uintptr_t)memory + 2048, &other};
     assert_int_equal(braid_put(p.ch, 0, data, (struct braid_local){memory, p.host}, 2048, NULL), 0);
     assert_int_equal(braid_signal_add(p.ch, 0, data, 1, NULL), 0);
     assert_int_equal(fake_pending(qp), 2); /* the atomic at once, behind the put by itself */
+    assert_int_equal(braid_signal_set(p.ch, 0, word, 1, NULL), 0);
+    assert_int_equal(fake_pending(qp), 4); /* two READs: a write stays behind as little as an atomic */
+    finish(&p);
+}
+
+/* The answer to an atomic proves the writes before it visible, but not where they are of the other kind. */
+static void an_answer_proves_nothing_of_the_other_kind(void **state)
+{
+    (void)state;
+    struct pair p = {0};
+    struct braid_rail_stats stats;
+    connect_pair(&p, "rails=1");
+    register_gpu(&p);
+    register_host(&p);
+    struct verbs_qp *qp = fake_qp(0);
+    struct braid_remote first = {(uintptr_t)memory, &p.host_key}, second = {(uintptr_t)memory + 2048, &p.host_key};
+    struct braid_remote word = {(uintptr_t)p.device, &p.gpu_key};
+    assert_int_equal(braid_put(p.ch, 0, first, (struct braid_local){memory, p.host}, 2048, NULL), 0);
+    assert_int_equal(braid_signal_add(p.ch, 0, word, 1, NULL), 0);
+    assert_int_equal(braid_put(p.ch, 0, second, (struct braid_local){memory, p.host}, 2048, NULL), 0);
+    for (unsigned i = 0; i < 3; i++)
+        fake_end(qp, 0);
+    braid_progress(p.ch);
+    assert_int_equal(fake_pending(qp), 2); /* the second put, and the atomic */
+    fake_end(qp, 0);
+    fake_end(qp, 0);
+    braid_progress(p.ch);
+    /* The second put is acknowledged, no more: one to the same bytes follows it by the strict key. */
+    assert_int_equal(braid_put(p.ch, 0, second, (struct braid_local){memory, p.host}, 2048, NULL), 0);
+    assert_int_equal(fake_pending(qp), 1);
+    assert_memory_equal(&fake_send(qp, 0)->rkey, p.host_key.bytes + 52, 4);
+    assert_int_equal(braid_rail_stats_at(p.b, 0, &stats), 0);
+    assert_int_equal(stats.word_ops, 1); /* READs are none */
+    finish(&p);
+}
+
+/* Own memory that nobody has named may have been written by peers: all that is registered counts. */
+static void own_memory_is_flushed_of_both_kinds(void **state)
+{
+    (void)state;
+    struct pair p = {0};
+    connect_pair(&p, "rails=1");
+    register_gpu(&p);
+    register_host(&p);
+    unsigned posts = fake_calls(FAKE_POST_SEND);
+    fake_auto(true);
+    assert_int_equal(braid_flush_local(p.ch), 0);
+    assert_int_equal(fake_calls(FAKE_POST_SEND), posts + 2);
+    finish(&p);
+}
+
+/* An atomic that the target's CPU executes: it flushes its own memory before it answers, and by both lines. */
+static void the_executor_flushes_both_kinds(void **state)
+{
+    (void)state;
+    struct pair p = {0};
+    struct braid_done done = {0};
+    struct braid_atomic flip = {.op = BRAID_ATOMIC_XOR, .bytes = 8, .operand = 1};
+    unsigned of_gpu = 0, of_host = 0;
+    connect_pair(&p, "rails=1");
+    register_gpu(&p);
+    register_host(&p);
+    struct verbs_qp *qp = fake_qp(0);
+    struct braid_remote word = {(uintptr_t)p.device, &p.gpu_key};
+    assert_int_equal(braid_atomic(p.ch, 0, word, &flip, NULL, &done), 0);
+    for (unsigned steps = 0; done.ok + done.failed == 0 && steps < 100; steps++) {
+        while (fake_pending(qp)) {
+            const struct verbs_send *send = fake_send(qp, 0);
+            if (send->op == VERBS_OP_READ && fake_region(send->rkey).len != LEN)
+                *(reads_gpu(send) ? &of_gpu : &of_host) += 1;
+            fake_end(qp, 0);
+        }
+        braid_progress(p.ch);
+    }
+    assert_int_equal(done.ok, 1);
+    assert_true(of_gpu > 0 && of_gpu == of_host);
     finish(&p);
 }
 
@@ -402,6 +524,8 @@ int main(void)
         GPU(a_device_says_what_it_can),
         GPU(a_dmabuf_covers_whole_pages),
         GPU(a_region_is_one_dmabuf),
+        GPU(without_relaxed_ordering_one_key_serves_both),
+        GPU(a_refusal_is_remembered),
         GPU(without_a_dmabuf_it_is_peer_memory),
         GPU(host_memory_needs_no_alias),
         GPU(what_cannot_be_registered_is_said),
@@ -409,6 +533,10 @@ int main(void)
         GPU(a_flush_reads_the_kind_that_was_written),
         GPU(both_kinds_need_both_reads),
         GPU(host_memory_is_flushed_by_the_host_s_line),
+        GPU(a_key_tells_the_kind),
+        GPU(an_answer_proves_nothing_of_the_other_kind),
+        GPU(own_memory_is_flushed_of_both_kinds),
+        GPU(the_executor_flushes_both_kinds),
         GPU(a_key_of_gpu_memory_needs_a_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -211,6 +211,22 @@ static void a_region_in_use_cannot_be_ended(void **state)
     assert_int_equal(braid_mem_dereg(NULL), 0);
 }
 
+static void a_region_can_be_ended_when_its_ops_have(void **state)
+{
+    (void)state;
+    struct braid_mem *other;
+    assert_int_equal(braid_mem_reg(rig.b, memory, 4096, NULL, &other), 0);
+    struct braid_local from = {memory, other};
+    assert_int_equal(braid_put(rig.ch, 0, there(1 << 20), from, 4096, NULL), 0);
+    assert_int_equal(braid_mem_dereg(other), -EBUSY);
+    rig.wait_error = -ECANCELED;
+    assert_int_equal(braid_mem_dereg_wait(rig.ch, other), -ECANCELED);
+    rig.wait_error = 0;
+    assert_int_equal(braid_mem_dereg_wait(NULL, other), -EINVAL);
+    assert_int_equal(braid_mem_dereg_wait(rig.ch, other), 0);
+    assert_int_equal(braid_mem_dereg_wait(rig.ch, NULL), 0);
+}
+
 static void an_echo_comes_back_on_each_lane(void **state)
 {
     (void)state;
@@ -277,6 +293,43 @@ static void statistics_count_payload(void **state)
     assert_int_equal(braid_rail_stats_at(rig.b, -1, &rail[0]), -EINVAL);
 }
 
+static int make_paced(void **state)
+{
+    (void)state;
+    return make_with("pace=auto");
+}
+
+/* On paced lanes a large put goes piece by piece; none shares a cache line with another. */
+static void pieces_meet_where_cache_lines_do(void **state)
+{
+    (void)state;
+    uint64_t start = (uintptr_t)memory + 4096 + 72, at = start, pieces = 0;
+    assert_int_equal(put_at(4096 + 72, 16 << 20), 0);
+    while (pending(0) + pending(1) > 0) {
+        for (unsigned lane = 0; lane < 2; lane++) {
+            if (pending(lane) == 0)
+                continue;
+            const struct verbs_send *send = fake_send(rig.qp[lane], 0);
+            assert_true(send->remote_addr == start || send->remote_addr % 128 == 0);
+            at += send->len;
+            pieces++;
+            end(lane, 1);
+        }
+        settle();
+    }
+    assert_true(at == start + (16 << 20) && rig.done.ok == 1 && pieces > 16);
+}
+
+/* Drain takes an acknowledgement for visible where word ops wait, but a quiet promises more. */
+static void quiet_flushes_in_drain_mode_too(void **state)
+{
+    (void)state;
+    assert_int_equal(put(1 << 20), 0);
+    uint64_t before = stats().flushes;
+    assert_int_equal(braid_quiet(rig.ch, 0), 0);
+    assert_int_equal(stats().flushes, before + 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,9 +347,12 @@ int main(void)
         WITH(a_full_home_lane_keeps_the_order, make),
         WITH(quiet_gives_up_with_the_wait, make),
         WITH(a_region_in_use_cannot_be_ended, make),
+        WITH(a_region_can_be_ended_when_its_ops_have, make),
         WITH(an_echo_comes_back_on_each_lane, make),
         WITH(an_echo_that_does_not_come_says_so, make),
         WITH(statistics_count_payload, make),
+        WITH(pieces_meet_where_cache_lines_do, make_paced),
+        WITH(quiet_flushes_in_drain_mode_too, make_drain),
     };
     return cmocka_run_group_tests_name("api_order", tests, NULL, NULL);
 }

@@ -113,6 +113,22 @@ static void without_cuda_all_ports_are_used(void **state)
     rails_are(NULL, NULL, "fake0:1,fake1:1,fake2:1,fake3:1");
     said("no GPU to look from");
     rails_are("rails=2", NULL, "fake0:1,fake1:1");
+    tree_nic("smi0", "pci0000:90/0000:90:01.0/0000:92:00.0", 1);
+    rails_are(NULL, NULL, "fake0:1,fake1:1,fake2:1,fake3:1");
+    said("port smi0:1 at 0000:92:00.0, ib0, 400 Gb/s is left out: no channel adapter, or one that manages switches");
+}
+
+/* A container may show the ports and not the GPU that CUDA uses. */
+static void a_gpu_out_of_sight_is_warned_of(void **state)
+{
+    (void)state;
+    tree_end();
+    tree_begin();
+    tree_nic("fake0", "pci0000:38/0000:38:01.0/0000:41:00.0", 0);
+    driver_begin(0);
+    rails_are(NULL, NULL, "fake0:1");
+    said("there is no PCI device 0000:3b:00.0");
+    said("ports are chosen as without a GPU");
 }
 
 static void the_choice_can_be_limited(void **state)
@@ -124,6 +140,9 @@ static void the_choice_can_be_limited(void **state)
     rails_are("only=^fake0,fake1", NULL, "fake2:1"); /* the nearest left, though another GPU's too */
     said("PHB of GPU 0000:3b:00.0, shared with others");
     rails_are("only=fake3", NULL, "fake3:1");
+    tree_port("fake0", 2, "4: ACTIVE", "InfiniBand", "400 Gb/sec (4X NDR)");
+    rails_are("only=^fake0", NULL, "fake1:1"); /* without a number all of its ports */
+    said("port fake0:2 at 0000:41:00.0, ib0, 400 Gb/s is left out: left out by option \"only\"");
     struct braid *b = NULL;
     assert_int_equal(open_auto("only=fake", NULL, &b), -ENODEV); /* names are exact */
     said("left out by option \"only\"");
@@ -209,6 +228,7 @@ int main(void)
         AUTO(a_gpu_can_be_named),
         AUTO(a_gpu_that_is_none_is_refused),
         AUTO(without_cuda_all_ports_are_used),
+        AUTO(a_gpu_out_of_sight_is_warned_of),
         AUTO(the_choice_can_be_limited),
         AUTO(a_port_that_does_not_open_is_skipped),
         AUTO(what_was_found_is_listed_where_none_can_be_used),

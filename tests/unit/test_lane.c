@@ -59,7 +59,12 @@ static void slots_are_kept_for_words_and_for_mail(void **state)
 {
     struct rig *rig = *state;
     unsigned bulk = fill(rig, RAIL_CLASS_BULK);
-    unsigned word = fill(rig, RAIL_CLASS_WORD);
+    unsigned word = 0;
+    for (; rail_lane_room(rig->lane, RAIL_CLASS_WORD, RAIL_KIND_AHEAD, 8);
+         word++) /* with a slot for the flush behind it */
+        assert_true(post(rig, RAIL_KIND_WRITE, RAIL_CLASS_WORD, 8, 0));
+    assert_int_equal(fill(rig, RAIL_CLASS_WORD), 1);
+    word++;
     assert_int_equal(bulk + word, DEPTH - RAIL_MAIL_SLOTS);
     assert_int_equal(word, 16);
     assert_int_equal(rail_mail_ask_echo(&rig->lane->mail, 1), 0);
@@ -366,6 +371,11 @@ static void a_gid_is_chosen_by_version_family_and_range(void **state)
         assert_int_equal(rc ? rc : rail->gid_index, cases[i].index);
         rail_close(rail);
     }
+    /* Told, and none of the version: not one of another. */
+    struct rail_config v2 = {.sq_depth = DEPTH, .gid_index = UINT32_MAX, .roce_version = 2};
+    struct rail *none = NULL;
+    fake_gids(table, 1);
+    assert_int_equal(rail_open(rig->verbs, NULL, "fake1", 1, &v2, &none), -EADDRNOTAVAIL);
     /* Types are not told: the first, if its address may be. */
     static const struct verbs_gid untold = {{0xfe, 0x80}, VERBS_GID_UNKNOWN};
     struct rail_config config = {.sq_depth = DEPTH, .gid_index = UINT32_MAX};

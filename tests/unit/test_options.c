@@ -315,6 +315,7 @@ static void ranges_of_addresses_are_read(void **state)
     assert_false(in_range("0.0.0.0/0", v6));
     assert_true(in_range("fe80::/10", v6) && in_range("fe80::1/128", v6));
     assert_false(in_range("fe80::/10", v4));
+    assert_false(in_range("10.128.0.0/9", v4)); /* bits within a byte */
 }
 
 static void bad_ranges_are_refused(void **state)

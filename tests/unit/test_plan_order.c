@@ -154,24 +154,30 @@ static void each_kind_waits_for_what_does_not_stay_behind_by_itself(void **state
         bool unordered;
         unsigned faults;
         uint32_t waits;
+        bool mixed; /* host memory and a GPU's are written */
     } cases[] = {
-        {PLAN_WORD_WRITE, false, 0, OTHERS | MESSAGE},
-        {PLAN_WORD_WRITE, true, 0, OTHERS | OWN | MESSAGE},
-        {PLAN_WORD_WRITE, true, PLAN_FAULT_OWN_FLUSH, OTHERS | MESSAGE},
-        {PLAN_WORD_WRITE, true, PLAN_FAULT_DEFER, OWN},
-        {PLAN_WORD_WRITE, true, PLAN_FAULT_ORDER, 0},
-        {PLAN_WORD_ATOMIC, false, 0, OTHERS | MESSAGE},
-        {PLAN_WORD_ATOMIC, true, 0, OTHERS | MESSAGE},
-        {PLAN_WORD_MESSAGE, false, 0, OTHERS | OWN},
-        {PLAN_WORD_MESSAGE, true, 0, OTHERS | OWN},
-        {PLAN_WORD_GATE, false, 0, OTHERS | OWN | MESSAGE},
-        {PLAN_WORD_GATE, true, PLAN_FAULT_OWN_FLUSH | PLAN_FAULT_DEFER, OTHERS | OWN | MESSAGE},
+        {PLAN_WORD_WRITE, false, 0, OTHERS | MESSAGE, false},
+        {PLAN_WORD_WRITE, true, 0, OTHERS | OWN | MESSAGE, false},
+        {PLAN_WORD_WRITE, true, PLAN_FAULT_OWN_FLUSH, OTHERS | MESSAGE, false},
+        {PLAN_WORD_WRITE, true, PLAN_FAULT_DEFER, OWN, false},
+        {PLAN_WORD_WRITE, true, PLAN_FAULT_ORDER, 0, false},
+        {PLAN_WORD_ATOMIC, false, 0, OTHERS | MESSAGE, false},
+        {PLAN_WORD_ATOMIC, true, 0, OTHERS | MESSAGE, false},
+        {PLAN_WORD_MESSAGE, false, 0, OTHERS | OWN, false},
+        {PLAN_WORD_MESSAGE, true, 0, OTHERS | OWN, false},
+        {PLAN_WORD_GATE, false, 0, OTHERS | OWN | MESSAGE, false},
+        {PLAN_WORD_GATE, true, PLAN_FAULT_OWN_FLUSH | PLAN_FAULT_DEFER, OTHERS | OWN | MESSAGE, false},
+        {PLAN_WORD_WRITE, false, 0, OTHERS | OWN | MESSAGE, true},
+        {PLAN_WORD_WRITE, false, PLAN_FAULT_OWN_FLUSH, OTHERS | MESSAGE, true},
+        {PLAN_WORD_ATOMIC, false, 0, OTHERS | OWN | MESSAGE, true},
+        {PLAN_WORD_ATOMIC, true, PLAN_FAULT_OWN_FLUSH, OTHERS | MESSAGE, true},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct plan_counts counts = {.posted = {1, 2, 3}, .acked = {1, 2, 3}};
         counts.posted[PLAN_MESSAGE] = 4;
         struct plan_order_in in = three(&counts);
         in.unordered = cases[i].unordered;
+        in.mixed = cases[i].mixed;
         in.faults = cases[i].faults;
         if (cases[i].word == PLAN_WORD_GATE)
             in.lane = PLAN_MAX_LANES;
@@ -211,6 +217,19 @@ static void an_acknowledgement_is_enough_for_drain_alone(void **state)
     assert_int_equal(plan_order_flush(&in, &wait), 1u << 0);
 }
 
+static void words_wait_for_bulk_and_drain_keeps_the_caller(void **state)
+{
+    (void)state;
+    struct plan_order_in in = three(NULL), drain = in;
+    drain.drain = true;
+    assert_true(plan_order_handed(&in, 7, 7) && !plan_order_handed(&in, 8, 7));
+    assert_true(!plan_order_blocks(&in) && plan_order_blocks(&drain) && plan_order_strict_key(&in));
+    in.faults = drain.faults = PLAN_FAULT_DEFER;
+    assert_true(plan_order_handed(&in, 8, 7) && !plan_order_blocks(&drain) && plan_order_strict_key(&in));
+    in.faults = PLAN_FAULT_KEYS;
+    assert_true(!plan_order_handed(&in, 8, 7) && !plan_order_strict_key(&in));
+}
+
 static void flushes_are_asked_for_where_they_can_help(void **state)
 {
     (void)state;
@@ -241,6 +260,7 @@ static unsigned run_model(uint64_t *random, unsigned faults)
                                .lanes = lanes,
                                .lane = (unsigned)(unit_random(random) % lanes),
                                .unordered = unit_random(random) % 2,
+                               .mixed = unit_random(random) % 2,
                                .faults = faults};
     bool waiting = false;
     for (int step = 0; step < 400; step++) {
@@ -263,7 +283,7 @@ static unsigned run_model(uint64_t *random, unsigned faults)
             waiting = true;
         }
         if (waiting && plan_order(&in, &wait) == PLAN_ORDER_NOW) {
-            bool own = word == PLAN_WORD_MESSAGE || (word == PLAN_WORD_WRITE && in.unordered);
+            bool own = word == PLAN_WORD_MESSAGE || in.mixed || (word == PLAN_WORD_WRITE && in.unordered);
             for (unsigned j = 0; j < lanes; j++)
                 violations += (j != in.lane || own) && visible[j] < issued_before[j];
             waiting = false;
@@ -302,6 +322,7 @@ int main(void)
         cmocka_unit_test(a_word_op_is_raised_to_those_before_it),
         cmocka_unit_test(each_kind_waits_for_what_does_not_stay_behind_by_itself),
         cmocka_unit_test(an_acknowledgement_is_enough_for_drain_alone),
+        cmocka_unit_test(words_wait_for_bulk_and_drain_keeps_the_caller),
         cmocka_unit_test(flushes_are_asked_for_where_they_can_help),
         cmocka_unit_test(a_model_of_lanes_sees_no_violation),
     };

@@ -174,6 +174,67 @@ static void the_quick_way_agrees(void **state)
     assert_true(same > pieces * 0.9);
 }
 
+/* Kept up to date while pieces are posted, a look at the lanes is what a fresh one would be. */
+static void a_look_is_kept_up_to_date(void **state)
+{
+    (void)state;
+    uint64_t random = unit_seed();
+    for (int round = 0; round < 20000; round++) {
+        struct plan_lane lane[PLAN_MAX_LANES];
+        struct plan_stripe_in in;
+        struct plan_pick kept, fresh;
+        random_transfer(&random, &in, lane);
+        plan_pick_begin(&kept, lane, in.lanes, in.now_ns);
+        for (int n = 0; n < 20 && kept.room; n++) {
+            unsigned k = plan_pick_lane(&kept, lane, in.len);
+            uint64_t was_ns = kept.late_ns;
+            plan_lane_posted(&lane[k], in.now_ns, 1 + random_below(&random, 300000));
+            plan_pick_posted(&kept, lane, k);
+            plan_pick_begin(&fresh, lane, in.lanes, in.now_ns);
+            assert_true(kept.room == fresh.room && kept.weights == fresh.weights && kept.load == fresh.load);
+            for (unsigned j = 0; j < in.lanes; j++)
+                assert_true(!lane[j].live || kept.at_ns[j] == fresh.at_ns[j]);
+            /* A lane that was overdue is not any more: what it held up may be taken for later than it is, never sooner. */
+            assert_true(kept.late_ns == max_u64(was_ns, fresh.late_ns));
+        }
+    }
+}
+
+/* What the quick way answers by itself: it must, since asking plan_stripe() each time costs more than all else. */
+static void busy_lanes_are_served_the_quick_way(void **state)
+{
+    (void)state;
+    struct plan_lane lane[4];
+    for (unsigned k = 0; k < 4; k++) {
+        lane[k] = lane_of(MIB_NS, 131072);
+        lane[k].end_ns = NOW + 100000 - k * 100;
+    }
+    struct plan_stripe_in in = {.len = 4 * 98304 + 65536, .cut = true, .lanes = 4, .home = 4, .piece_min = 4096};
+    struct plan_piece piece;
+    struct plan_pick pick;
+    in.step_ns = 150;
+    in.now_ns = NOW;
+    in.lane = lane;
+    in.slack_ns = plan_stripe_slack(lane, 4, in.piece_min);
+    plan_pick_begin(&pick, lane, 4, NOW);
+    assert_true(plan_pull(&in, &pick, &piece) && piece.lane == 3 && piece.len == 65536); /* much, by what they carry */
+    in.home = 0;
+    in.home_lead_ns = 400; /* the home lane's lead matters near the end alone */
+    assert_true(plan_pull(&in, &pick, &piece) && piece.lane == 3 && piece.len == 65536);
+    in.len = 4 * 32768;
+    assert_false(plan_pull(&in, &pick, &piece));
+    in.home_lead_ns = 0;
+    assert_true(plan_pull(&in, &pick, &piece) && piece.lane == 3);
+    assert_in_range(piece.len, 32768, 32768 + 8192); /* its share, and what it ends sooner */
+    for (unsigned k = 0; k < 4; k++)
+        lane[k] = lane_of(MIB_NS, 0); /* idle: each post makes the next one later */
+    plan_pick_begin(&pick, lane, 4, NOW);
+    assert_false(plan_pull(&in, &pick, &piece));
+    in.slack_ns = 0;
+    in.len = 1 << 30;
+    assert_false(plan_pull(&in, &pick, &piece));
+}
+
 /* Called again and again, with what was posted ending in between, a transfer comes to its end. */
 static void every_transfer_ends(void **state)
 {
@@ -515,6 +576,8 @@ int main(void)
         cmocka_unit_test(classes_end_where_they_say),
         cmocka_unit_test(pieces_cover_the_front_of_a_transfer_once),
         cmocka_unit_test(the_quick_way_agrees),
+        cmocka_unit_test(a_look_is_kept_up_to_date),
+        cmocka_unit_test(busy_lanes_are_served_the_quick_way),
         cmocka_unit_test(every_transfer_ends),
         cmocka_unit_test(lanes_end_together),
         cmocka_unit_test(equal_and_empty_gives_halves),

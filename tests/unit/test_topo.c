@@ -163,6 +163,8 @@ static void pci_addresses_are_read(void **state)
     assert_true(pcipath_number("10000:e1:1f.7", &n));
     pcipath_text(n, text);
     assert_string_equal(text, "10000:e1:1f.7");
+    uint64_t bridge;
+    assert_true(pcipath_number("pci0000:3a", &bridge) && pcipath_number("0000:3a:00.0", &n) && bridge != n);
 }
 
 static void classes_are_those_of_the_tree(void **state)
@@ -421,6 +423,65 @@ static void a_gpu_of_another_class_is_found(void **state)
     assert_int_equal(topo_gpu_find(host, tree_root, pcipath_function(&host->gpu[0].place)), 0);
     assert_int_equal(topo_gpu_find(host, tree_root, number + 8), -ENODEV);
     assert_int_equal(host->gpus, 2);
+    tree_pci(below(0x08, 0, 0, 0, 0), 0, "0x1002", "0x038000", folder);
+    assert_true(pcipath_number("0000:0b:00.0", &number));
+    assert_int_equal(topo_gpu_find(host, tree_root, number), 0); /* in PCI order all the same */
+}
+
+/* One GPU, or none, at a place; ports as they are given. Why the first of them is in the table or not. */
+static enum plan_port_why why_first(const struct plan_port_in *port, unsigned ports, bool far)
+{
+    static const struct pcipath here = {.numa = 0, .hops = 3, .hop = {1, 2, 3}},
+                                there = {.numa = 2, .hops = 1, .hop = {9}};
+    const struct pcipath *gpu = far ? &there : &here;
+    assert_int_equal(plan_ports(&(struct plan_ports_in){ports, 1, port, &gpu}, &plan), 0);
+    return plan.why[0];
+}
+
+static void the_fabric_is_what_the_fastest_ports_are(void **state)
+{
+    (void)state;
+    static const struct pcipath near = {.numa = 0, .hops = 3, .hop = {1, 2, 4}},
+                                far = {.numa = 1, .hops = 2, .hop = {5, 6}};
+    struct plan_port_in port[3];
+    for (unsigned i = 0; i < 3; i++)
+        port[i] = (struct plan_port_in){.place = &near, .rate_bits = 100, .link = TOPO_LINK_ETHERNET, .active = true};
+    port[0].link = TOPO_LINK_IB;
+    assert_int_equal(why_first(port, 3, false), PLAN_PORT_LINK);
+    port[0].rate_bits = 400; /* slower ones do not count, however many */
+    assert_int_equal(why_first(port, 3, false), PLAN_PORT_USED);
+    port[1].rate_bits = 400; /* one of each: the lower number */
+    assert_int_equal(why_first(port, 2, false), PLAN_PORT_USED);
+    port[0].link = TOPO_LINK_ETHERNET;
+    port[1].link = TOPO_LINK_IB;
+    assert_int_equal(why_first(port, 2, false), PLAN_PORT_LINK);
+    port[0].link = TOPO_LINK_OTHER; /* none of use */
+    assert_int_equal(why_first(port, 1, false), PLAN_PORT_LINK);
+    /* Slow is what is a quarter of the fastest near one; of the fastest where nothing is near. */
+    port[0].link = port[1].link = TOPO_LINK_IB;
+    port[0].rate_bits = 99;
+    assert_int_equal(why_first(port, 2, false), PLAN_PORT_SLOW);
+    port[1].place = &far;
+    assert_int_equal(why_first(port, 2, false), PLAN_PORT_USED);
+    port[0].place = &far;
+    port[1].place = &near;
+    assert_int_equal(why_first(port, 2, true), PLAN_PORT_SLOW);
+    struct plan_ports_in much = {.ports = PLAN_PORTS_MAX + 1}, many = {.gpus = PLAN_PORTS_GPUS + 1};
+    assert_int_equal(plan_ports(&much, &plan), -E2BIG);
+    assert_int_equal(plan_ports(&many, &plan), -E2BIG);
+}
+
+/* Both reach the same two ports, one GPU by a switch: it has them, and the other one takes what is used least. */
+static void the_nearer_one_is_served_first(void **state)
+{
+    (void)state;
+    tree_gpu(below(0x10, 0, 0, 0, 0), 0);
+    tree_gpu(below(0x10, 1, 0, 0, 0), 0);
+    tree_nic("mlx5_0", below(0x10, 0, 1, 0, 0), 0);
+    tree_nic("mlx5_1", below(0x10, 0, 1, 0, 1), 0);
+    look();
+    uses(0, "mlx5_0:1,mlx5_1:1 PIX");
+    uses(1, "mlx5_0:1 PHB");
 }
 
 #define TREE(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -443,6 +504,8 @@ int main(void)
         TREE(without_a_gpu_all_are_used),
         TREE(shares_are_even_for_all_counts),
         TREE(a_gpu_of_another_class_is_found),
+        TREE(the_fabric_is_what_the_fastest_ports_are),
+        TREE(the_nearer_one_is_served_first),
     };
     return cmocka_run_group_tests_name("topo", tests, NULL, NULL);
 }
