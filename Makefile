@@ -21,7 +21,7 @@ SEEDS ?= 10000
 comma := ,
 
 # Runs the tests and ends with "N passed, N failed", counting the checks inside each program.
-RUN_TESTS = scripts/run-tests.py --jobs $(JOBS) $(if $(SUITE),$(addprefix --suite ,$(SUITE)),--no-suite soak)
+RUN_TESTS = scripts/run-tests.py --jobs $(JOBS) $(if $(SUITE),$(addprefix --suite ,$(SUITE)),--no-suite soak --no-suite rxe)
 
 # $(call configure,folder,meson flags): configures once, quietly; later changes are picked up by ninja itself.
 configure = test -f $(1)/build.ninja || { mkdir -p $(1) && meson setup $(MESON_FLAGS) $(2) $(1) >$(1)/setup.log 2>&1; } || \
@@ -31,10 +31,10 @@ configure = test -f $(1)/build.ninja || { mkdir -p $(1) && meson setup $(MESON_F
 SAN_FLAGS = -Db_lundef=false -Dbuildtype=debugoptimized
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo results costs test soak litmus lint asan ubsan tsan coverage fuzz clean install
+.PHONY: help build demo results costs test test-rxe soak litmus lint asan ubsan tsan coverage fuzz clean install
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 build: ## compiles everything into build/
 	@scripts/deps.sh build
@@ -63,6 +63,12 @@ test: ## the whole test suite, without the long "soak" tests
 	@scripts/deps.sh test
 	@$(call configure,$(BUILD))
 	@$(RUN_TESTS) $(BUILD)
+
+test-rxe: ## tests on real kernel verbs: soft-RoCE devices in an emulated VM (qemu, no KVM needed); BRAID_QUICK=1: the quick form
+	@scripts/deps.sh test rxe
+	@$(call configure,$(BUILD))
+	@tests/rxe/rig.sh build
+	@scripts/run-tests.py --jobs $(JOBS) --suite rxe $(BUILD)
 
 soak: ## the long tests
 	@scripts/deps.sh test

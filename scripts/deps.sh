@@ -3,7 +3,7 @@
 #
 # deps.sh - installs what a make target needs and this machine lacks.
 #
-#   scripts/deps.sh [build|test|demo|lint|sanitize|coverage|fuzz|costs|peers|all]...     (default: build)
+#   scripts/deps.sh [build|test|demo|lint|sanitize|coverage|fuzz|costs|peers|rxe|all]...     (default: build)
 #   scripts/deps.sh --list KIND...        prints what would be checked, installs nothing
 #
 # Looks first (offline, quick) and calls the package manager only for what is missing; sudo only when not root.
@@ -13,7 +13,7 @@ set -eu
 # One row a need: kinds that want it | how to see that it is there | apt name | dnf name.
 #   cmd:NAME  a program     pkg:NAME  a pkg-config module
 #   hdr:NAME  a header      lib:NAME  a library that gcc finds         clang-rt  clang's fuzzer runtime
-#   py:NAME   a Python module that is a program
+#   py:NAME   a Python module that is a program                  drv:NAME  libibverbs' driver for such devices
 NEEDS='
 build test demo lint sanitize coverage fuzz | cmd:gcc        | gcc            | gcc
 build test demo lint sanitize coverage fuzz | cmd:cc         | gcc libc6-dev  | gcc glibc-devel
@@ -41,6 +41,15 @@ lint                                        | cmd:mandoc     | mandoc         | 
 fuzz                                        | clang-rt       | libclang-rt-dev | compiler-rt
 costs                                       | cmd:valgrind   | valgrind       | valgrind
 test peers                                  | py:pip         | python3-pip    | python3-pip
+rxe                                         | cmd:qemu-system-x86_64 | qemu-system-x86 | qemu-system-x86-core
+rxe                                         | cmd:busybox    | busybox-static | busybox
+rxe                                         | cmd:cpio       | cpio           | cpio
+rxe                                         | cmd:modprobe   | kmod           | kmod
+rxe                                         | cmd:xz         | xz-utils       | xz
+rxe                                         | cmd:rdma       | iproute2       | iproute
+rxe                                         | cmd:tc         | iproute2       | iproute-tc
+rxe                                         | cmd:ib_write_bw | perftest      | perftest
+rxe                                         | drv:rxe        | ibverbs-providers | libibverbs
 coverage                                    | cmd:gcovr      | gcovr          | gcovr
 '
 
@@ -53,6 +62,7 @@ met() {
     pkg:*) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "${1#pkg:}" ;;
     hdr:*) [ -e "/usr/include/${1#hdr:}" ] ;;
     lib:*) command -v gcc >/dev/null 2>&1 && [ -e "$(gcc -print-file-name="${1#lib:}")" ] ;;
+    drv:*) grep -qsx "driver ${1#drv:}" /etc/libibverbs.d/*.driver ;;
     py:*) python3 -m "${1#py:}" --version >/dev/null 2>&1 ;;
     clang-rt)
         command -v clang >/dev/null 2>&1 &&
@@ -106,8 +116,8 @@ wanted=
 for arg in "$@"; do
     case $arg in
     --list) listing=1 ;;
-    build | test | demo | lint | sanitize | coverage | fuzz | costs | peers | all) wanted="$wanted $arg" ;;
-    *) say "unknown kind '$arg'; expected build, test, demo, lint, sanitize, coverage, fuzz, costs, peers or all" && exit 2 ;;
+    build | test | demo | lint | sanitize | coverage | fuzz | costs | peers | rxe | all) wanted="$wanted $arg" ;;
+    *) say "unknown kind '$arg'; expected build, test, demo, lint, sanitize, coverage, fuzz, costs, peers, rxe or all" && exit 2 ;;
     esac
 done
 wanted=${wanted:-build}

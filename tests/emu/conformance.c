@@ -159,8 +159,9 @@ static uint64_t seed_of(uint64_t seed, const char *name)
 
 static void run_check(struct conformance *run, const struct conformance_check *k, struct score *score)
 {
-    struct check c = {.run = run, .random = seed_of(run->env->seed, k->name)};
     const struct conformance_known *known = conformance_known_find(run->fabric, k->name);
+    struct check c = {
+        .run = run, .random = seed_of(run->env->seed, k->name), .patience_s = known ? KNOWN_S : PATIENCE_S};
     if (known && known->skip) {
         check_skip(&c, "deviation: %s", known->reason);
     } else {

@@ -25,7 +25,8 @@ enum { A = 0, B = 1 };
 enum {
     BUFFER = 1 << 18, /**< bytes registered at each end */
     GUARD = 4096,     /**< bytes before and behind them that nothing may touch */
-    PATIENCE_S = 5    /**< how long a check waits for what must come */
+    PATIENCE_S = 5,   /**< how long a check waits for what must come */
+    KNOWN_S = 1       /**< the same where it is known not to come */
 };
 
 /** What a main program knows and the list does not. Strings and functions must outlive the run. */
@@ -72,6 +73,7 @@ struct made {
 struct check {
     struct conformance *run;
     uint64_t random; /**< state of check_random() */
+    int patience_s;  /**< PATIENCE_S or KNOWN_S */
     int problems;
     char said[2048]; /**< the problems, one a line */
     char skip[128];  /**< why the check could not be run; empty: it was */

@@ -196,8 +196,8 @@ bool check_poll(struct check *c, struct ibv_cq *cq, struct ibv_wc *wc, uint64_t 
 
 bool check_wc2(struct check *c, struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status s1, enum ibv_wc_status s2)
 {
-    if (!check_that(c, check_poll(c, cq, &c->wc, PATIENCE_S * SEC), "request %llu: no completion in %d s",
-                    (unsigned long long)wr_id, (int)PATIENCE_S))
+    if (!check_that(c, check_poll(c, cq, &c->wc, (uint64_t)c->patience_s * SEC), "request %llu: no completion in %d s",
+                    (unsigned long long)wr_id, c->patience_s))
         return false;
     bool right = c->wc.status == s1 || c->wc.status == s2;
     return check_that(c, c->wc.wr_id == wr_id && right,
@@ -228,7 +228,7 @@ static bool is_qp_event(enum ibv_event_type type)
 
 bool check_event(struct check *c, int side, enum ibv_event_type type, const struct ibv_qp *qp, const struct ibv_cq *cq)
 {
-    uint64_t end = check_now(c) + PATIENCE_S * SEC;
+    uint64_t end = check_now(c) + (uint64_t)c->patience_s * SEC;
     char seen[256] = "";
     do {
         struct ibv_async_event e;
@@ -245,7 +245,7 @@ bool check_event(struct check *c, int side, enum ibv_event_type type, const stru
         snprintf(seen + used, sizeof seen - used, "%s, ", ibv_event_type_str(e.event_type));
     } while (check_now(c) < end);
     return check_that(c, false, "events seen: %snothing more, expected '%s' in %d s", seen, ibv_event_type_str(type),
-                      (int)PATIENCE_S);
+                      c->patience_s);
 }
 
 void check_events_drop(struct check *c)

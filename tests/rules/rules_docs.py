@@ -28,7 +28,7 @@ def code_of(text):
 
 
 def bad_targets(path, text, targets):
-    named = set(re.findall(r"(?<![\w-])make ([a-z]+)", code_of(text)))
+    named = set(re.findall(r"(?<![\w-])make ([a-z]+(?:-[a-z]+)*)", code_of(text)))
     return [f"{path}: 'make {t}' is no target of the Makefile" for t in sorted(named - targets)]
 
 
@@ -81,7 +81,7 @@ def pages():
 
 
 def make_targets(text):
-    return set(re.findall(r"^([a-z]+):", text, re.M))
+    return set(re.findall(r"^([a-z-]+):", text, re.M))
 
 
 def self_tests(tap):
