@@ -416,7 +416,7 @@ void api_bulk_learn(struct api_peer *peer, struct api_flow *flow)
         struct plan_rate *rate = &flow->rate[k];
         plan_lane_acked(&flow->lane[k], now, flow->acked[k]);
         bool left = flow->lane[k].backlog > 0;
-        if (plan_rate_take(rate, now, flow->acked[k], left && flow->held))
+        if (plan_rate_take(rate, now, flow->acked[k], flow->held ? flow->lane[k].backlog : 0))
             api_bulk_speed(peer, flow, k);
         if (!left)
             plan_rate_idle(rate);

@@ -13,6 +13,7 @@
 #define PLAN_H
 
 #include "common.h"
+#include "plan_stretch.h"
 
 #define PLAN_MAX_RAILS 16
 #define PLAN_MAX_LANES 16
@@ -124,16 +125,18 @@ bool plan_atomic_again(unsigned faults);
  * plan_lane_acked().
  */
 struct plan_lane {
-    bool live;         /**< may carry new pieces */
-    bool slot;         /**< has a free send-queue slot for bulk now */
-    uint32_t mib_ns;   /**< predicted speed: nanoseconds a MiB, > 0 */
-    uint32_t weight;   /**< its inverse: 2^32 / mib_ns; bytes = ns * weight >> 12 */
-    uint32_t rtt_ns;   /**< from the end of a write's last byte on the wire to its acknowledgement */
-    uint64_t backlog;  /**< bytes posted and not yet acknowledged */
-    uint64_t window;   /**< a lane takes a piece while its backlog is below this */
-    uint64_t quantum;  /**< size of a piece while much is queued */
-    uint64_t end_ns;   /**< when all that is posted is predicted to be acknowledged */
-    uint64_t floor_ns; /**< not before this: its last piece had not left earlier */
+    bool live;            /**< may carry new pieces */
+    bool slot;            /**< has a free send-queue slot for bulk now */
+    uint8_t stretch;      /**< its window is 2^stretch times as wide, see plan_stretch.h */
+    uint32_t mib_ns;      /**< predicted speed: nanoseconds a MiB, > 0 */
+    uint32_t weight;      /**< its inverse: 2^32 / mib_ns; bytes = ns * weight >> 12 */
+    uint32_t rtt_ns;      /**< from the end of a write's last byte on the wire to its acknowledgement */
+    uint32_t line_mib_ns; /**< at line rate */
+    uint64_t backlog;     /**< bytes posted and not yet acknowledged */
+    uint64_t window;      /**< a lane takes a piece while its backlog is below this */
+    uint64_t quantum;     /**< size of a piece while much is queued */
+    uint64_t end_ns;      /**< when all that is posted is predicted to be acknowledged */
+    uint64_t floor_ns;    /**< not before this: its last piece had not left earlier */
 };
 
 /** Whether a lane may take a piece now. */
@@ -169,6 +172,7 @@ struct plan_rate {
     bool running;         /**< a measurement is in progress */
     bool held;            /**< pacing held the lane all the time since then */
     bool rtt_known;       /**< rtt_ns was measured, not guessed */
+    struct plan_stretch stretch;
 };
 
 /**
@@ -179,12 +183,12 @@ struct plan_rate {
 void plan_rate_init(struct plan_rate *rate, uint64_t line_bits, uint32_t mtu, uint64_t rtt_ns);
 
 /**
- * `bytes` were acknowledged, found at now_ns. `busy`: since the last call the lane always had backlog, and pacing (its
- * window, nothing else) held back more that it could have sent; only such time may lower the estimate. The estimate moves
+ * `bytes` were acknowledged, found at now_ns. `held`: the backlog left, where since the last call the lane always had some
+ * and pacing (its window, nothing else) held back more that it could have sent, else 0; only such time may lower the estimate. The estimate moves
  * half way to what two round trips or more have shown; within 1/16 of the line rate it is the line rate. Time in
- * which the lane was not held lets it return slowly to the line rate. True where the estimate changed.
+ * which the lane was not held lets it return slowly to the line rate. True where the estimate or stretch.shift changed.
  */
-bool plan_rate_take(struct plan_rate *rate, uint64_t now_ns, uint64_t bytes, bool busy);
+bool plan_rate_take(struct plan_rate *rate, uint64_t now_ns, uint64_t bytes, uint64_t held);
 
 /** The lane has nothing posted any more: what comes next is measured afresh. */
 void plan_rate_idle(struct plan_rate *rate);
@@ -209,7 +213,8 @@ struct plan_pace_in {
 /**
  * Sets lane->quantum and lane->window from its speed and round trip. quantum: half a round trip's worth, but so large that
  * feeding all rails costs one thread at most a quarter of its time, and at least piece_min; whole packets. window: a round
- * trip's worth and two pieces, so that one can leave and another be fetched before the wire runs dry.
+ * trip's worth and two pieces, so that one can leave and another be fetched before the wire runs dry; that 2^stretch times, but
+ * not more than it were at line rate, or 256 KiB.
  */
 void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane);
 

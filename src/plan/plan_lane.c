@@ -21,6 +21,8 @@ void plan_lane_speed(struct plan_lane *lane, const struct plan_rate *rate)
     lane->mib_ns = rate->mib_ns;
     lane->weight = rate->weight;
     lane->rtt_ns = rate->rtt_ns;
+    lane->line_mib_ns = rate->line_mib_ns;
+    lane->stretch = rate->stretch.shift;
 }
 
 void plan_lane_posted(struct plan_lane *lane, uint64_t now_ns, uint64_t len)

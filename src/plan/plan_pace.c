@@ -6,11 +6,23 @@
  */
 #include "plan.h"
 
-#define PLAN_PACE_PACKET 4096u /* pieces are multiples of the largest MTU, so that all their packets are full */
+#define PLAN_PACE_WIDE   (256u << 10) /* bytes that no window needs to be asked for */
+#define PLAN_PACE_PACKET 4096u        /* pieces are multiples of the largest MTU, so that all their packets are full */
 
 static uint64_t plan_pace_round(uint64_t bytes, uint64_t unit)
 {
     return (bytes + unit - 1) / unit * unit;
+}
+
+/* At line rate every lane holds as much, so what has shrunk may grow back to that without more standing in switches than at
+ * the start; slow ports have little to hold at any rate. */
+static uint64_t plan_pace_stretch(const struct plan_lane *lane, uint64_t window)
+{
+    if (lane->stretch == 0)
+        return window;
+    uint64_t line = ((uint64_t)lane->rtt_ns << 20) / max_u64(lane->line_mib_ns, 1) + 2 * lane->quantum;
+    uint64_t most = min_u64(max_u64(max_u64(line, PLAN_PACE_WIDE), window), 3 * PLAN_NO_LIMIT);
+    return min_u64(window << lane->stretch, most);
 }
 
 void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane)
@@ -26,7 +38,7 @@ void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane)
     uint64_t quantum = min_u64(max_u64(max_u64(flight / 2, feed), max_u64(in->piece_min, 1)), PLAN_NO_LIMIT);
     quantum = plan_pace_round(quantum, PLAN_PACE_PACKET);
     lane->quantum = in->piece_max ? min_u64(quantum, in->piece_max) : quantum;
-    lane->window = min_u64(flight, PLAN_NO_LIMIT) + 2 * lane->quantum;
+    lane->window = plan_pace_stretch(lane, min_u64(flight, PLAN_NO_LIMIT) + 2 * lane->quantum);
 }
 
 void plan_threshold(uint32_t piece_cost_ns, uint32_t mib_ns, uint64_t total_weight, struct plan_threshold *out)

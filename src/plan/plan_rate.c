@@ -48,29 +48,32 @@ static void plan_rate_begin(struct plan_rate *rate, uint64_t now_ns)
     rate->running = true;
 }
 
-bool plan_rate_take(struct plan_rate *rate, uint64_t now_ns, uint64_t bytes, bool busy)
+bool plan_rate_take(struct plan_rate *rate, uint64_t now_ns, uint64_t bytes, uint64_t held)
 {
     uint32_t before = rate->mib_ns;
     uint64_t span = UINT64_C(2) * rate->rtt_ns, elapsed = now_ns > rate->since_ns ? now_ns - rate->since_ns : 0;
     if (!rate->running) {
         /* Idle time says nothing about the lane, so what was known grows old. */
-        if (before != rate->line_mib_ns && rate->since_ns)
-            plan_rate_return(rate, elapsed / max_u64(span, 1));
+        uint64_t spans = rate->since_ns ? elapsed / max_u64(span, 1) : 0;
+        if (before != rate->line_mib_ns)
+            plan_rate_return(rate, spans);
+        bool forgotten = spans >= PLAN_RATE_RETURN && plan_stretch_forget(&rate->stretch);
         plan_rate_begin(rate, now_ns);
-        return rate->mib_ns != before;
+        return rate->mib_ns != before || forgotten;
     }
     rate->bytes += bytes;
-    rate->held = rate->held && busy;
+    rate->held = rate->held && held > 0;
     if (elapsed < span || elapsed == 0 || rate->bytes == 0)
         return false;
     uint64_t seen = (min_u64(elapsed, UINT64_C(1) << 40) << 20) / rate->bytes;
     seen = min_u64(max_u64(seen, rate->line_mib_ns), UINT32_MAX);
+    bool stretched = rate->held && plan_stretch_take(&rate->stretch, elapsed, rate->bytes, held, rate->line_mib_ns);
     if (rate->held || seen < before)
         plan_rate_set(rate, (before + seen) / 2);
     else if (before != rate->line_mib_ns)
         plan_rate_return(rate, 1);
     plan_rate_begin(rate, now_ns);
-    return rate->mib_ns != before;
+    return rate->mib_ns != before || stretched;
 }
 
 void plan_rate_idle(struct plan_rate *rate)
