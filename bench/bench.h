@@ -22,7 +22,8 @@ enum bench_pattern {
     BENCH_PUT,    /**< a stream of puts; what no signal announced is checked at the end */
     BENCH_SIGNAL, /**< puts with signals behind them; the receiver checks a put's bytes when it sees its signal */
     BENCH_GET,    /**< a stream of gets; the getter checks each one's bytes when it has ended */
-    BENCH_ATOMIC  /**< many PEs change one word of PE 0; the result is checked */
+    BENCH_ATOMIC, /**< many PEs change one word of PE 0; the result is checked */
+    BENCH_MOE     /**< a phase of DeepEP's normal kernels; each slot is checked when its tail says that it is there */
 };
 
 /** How a signal is sent: an atomic add of 1, or a write of the next number. */
@@ -58,6 +59,46 @@ struct bench_engine {
  */
 int bench_engine(const char *text, struct bench_engine *out, char *why, size_t why_len);
 
+/** A phase of DeepEP's normal kernels. */
+enum bench_phase { BENCH_DISPATCH_BF16, BENCH_DISPATCH_FP8, BENCH_COMBINE, BENCH_PHASES };
+
+/** "dispatch-bf16" and so on. Static string. */
+const char *bench_phase_name(enum bench_phase phase);
+
+enum {
+    BENCH_MOE_CHUNK_MAX = 256,
+    BENCH_MOE_RING_MAX = 4096,
+    BENCH_MOE_CHANNELS_MAX = 64,
+    BENCH_MOE_TOKENS_MAX = 65536
+};
+
+/** What a phase is told. What is zero has DeepEP's default. */
+struct bench_moe_spec {
+    enum bench_phase phase;
+    unsigned tokens;    /**< a rank: 4096 */
+    unsigned channels;  /**< 10 */
+    unsigned chunk;     /**< tokens of a put: by the number of nodes */
+    unsigned ring;      /**< slots of a ring, rounded up to whole chunks: 128 */
+    double skew;        /**< the k-th most popular expert is chosen in proportion to k^-skew; 0: all alike */
+    double copy_gbs;    /**< what the kernels of one channel copy in a GPU's memory; 0: at once */
+    double forward_gbs; /**< and over NVLink */
+    uint64_t see_ns;    /**< from what a kernel sees to the request that its proxy sees */
+};
+
+/** Where a phase's time went: what the busiest PE's wires did, and what they waited for while they were idle. */
+enum bench_where {
+    BENCH_WHERE_WIRE,   /**< they were busy */
+    BENCH_WHERE_ORDER,  /**< the proxy was asleep inside a call, or word ops were behind others */
+    BENCH_WHERE_CREDIT, /**< rings were full */
+    BENCH_WHERE_PROXY,  /**< the proxy was busy, or had requests that it could not hand over */
+    BENCH_WHERE_GPU,    /**< kernels were copying */
+    BENCH_WHERE_END,    /**< all was sent; what was under way, or others sent, had to arrive */
+    BENCH_WHERE
+};
+
+/** "wire" and so on. Static string. */
+const char *bench_where_name(enum bench_where w);
+
 /** What to run. Strings are borrowed for the call; what is zero has a default. */
 struct bench_spec {
     enum bench_pattern pattern;
@@ -76,14 +117,15 @@ struct bench_spec {
     bool all;              /**< every PE sends; the slowest one's figures count */
     unsigned signal_every; /**< a signal after so many puts; 0: none (put), 1 (signal) */
     enum bench_signal_how signal_how;
-    bool one_call;    /**< a put and its signal are one call */
-    bool watch_last;  /**< the receiver also watches each put's last 8 bytes (needs tail) */
-    bool rewrite;     /**< every put follows another put of other bytes to the same place */
-    bool one_word;    /**< signals of all senders to a PE add to one word; no bytes are announced by it */
-    int unreachable;  /**< peers that have no rail to the home rail of PE 0 */
-    bool stock;       /**< each PE opens one port only, and GPUs that share ports open the same one */
-    int except;       /**< PE whose stream is left out of the figures; 0: none (PE 0 never receives) */
-    enum bench_op op; /**< atomic */
+    bool one_call;             /**< a put and its signal are one call */
+    bool watch_last;           /**< the receiver also watches each put's last 8 bytes (needs tail) */
+    bool rewrite;              /**< every put follows another put of other bytes to the same place */
+    bool one_word;             /**< signals of all senders to a PE add to one word; no bytes are announced by it */
+    int unreachable;           /**< peers that have no rail to the home rail of PE 0 */
+    bool stock;                /**< each PE opens one port only, and GPUs that share ports open the same one */
+    int except;                /**< PE whose stream is left out of the figures; 0: none (PE 0 never receives) */
+    enum bench_op op;          /**< atomic */
+    struct bench_moe_spec moe; /**< moe */
     const char *setting[BENCH_SETTINGS + 1];  /**< more options of libbraid, "name=value"; ends with NULL */
     void (*progress)(void *arg, double part); /**< called now and then with what is done, 0 to 1; may be NULL */
     void *progress_arg;
@@ -125,6 +167,20 @@ struct bench_times {
     uint64_t count, p50, p99;
 };
 
+/** More of a phase. */
+struct bench_moe_result {
+    enum bench_phase phase;
+    unsigned tokens, channels, chunk, ring; /**< as they were */
+    int nodes;
+    uint64_t logical_bytes; /**< that the busiest PE sent to all nodes or, where that is more, took from them */
+    uint64_t remote_bytes;  /**< and those of them to or from other nodes */
+    uint64_t stale_reads;   /**< slots that did not hold what their sender had written for that lap */
+    uint64_t notify_ns;     /**< the phase before: two barriers and the counts between them */
+    double nvl_gbs;         /**< that the busiest PE forwarded over NVLink, or gathered */
+    uint64_t where_ns[BENCH_WHERE];
+    char topo[8];
+};
+
 struct bench_result {
     int sender;             /**< the PE whose figures these are: PE 0, or the slowest */
     uint64_t payload_bytes; /**< that the sender moved; atomic: of all operands */
@@ -144,7 +200,8 @@ struct bench_result {
     uint64_t work[BENCH_WORK]; /**< what libbraid did, all PEs together */
     uint64_t work_ns;          /**< and what they were charged for it */
     int ports, peers, senders;
-    int per_node; /**< PEs of a node */
+    int per_node;                /**< PEs of a node */
+    struct bench_moe_result moe; /**< moe */
     struct bench_port port[BENCH_PORTS];
     int n_ports;
     char fabric[BENCH_FABRIC];

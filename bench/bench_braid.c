@@ -14,10 +14,9 @@ struct bench_braid {
     struct bench_pe *pe;
     struct braid *b;
     struct braid_channel *ch;
-    struct braid_mem *mem;
+    struct bench_regions regions;
     struct bench_charge charge;
     uint64_t cost_put, cost_word, cost_pass; /* paid ahead */
-    uint64_t slept_ns;                       /* inside calls that block */
 };
 
 static uint64_t bench_braid_now(void *arg)
@@ -36,15 +35,8 @@ static int bench_braid_wait(void *arg, uint64_t deadline_ns)
     bench_charge_pass(&t->charge, t->cost_pass);
     began = t->pe->run->emu->now();
     rc = t->pe->run->emu->wait(deadline_ns);
-    t->slept_ns += t->pe->run->emu->now() - began;
+    t->pe->slept_ns += t->pe->run->emu->now() - began;
     return rc;
-}
-
-int bench_braid_alltoall(void *arg, const void *send, void *recv, size_t bytes_each)
-{
-    const struct emu_sim_api *emu = arg;
-
-    return emu->alltoall(send, recv, bytes_each);
 }
 
 const char *bench_braid_wish(const struct bench_run *run, const char *name)
@@ -139,35 +131,10 @@ int bench_braid_settings(const struct bench_pe *p, int rail, struct bench_braid_
 static int bench_braid_connect(struct bench_braid *t)
 {
     struct bench_pe *p = t->pe;
-    struct braid_peers peers = {sizeof(peers), p->pe, p->n_pes, bench_braid_alltoall, (void *)(uintptr_t)p->run->emu};
-    struct braid_mem_options mem = {.size = sizeof(mem), .remote_addr = (uintptr_t)p->mem + p->run->emu->shift(p->pe)};
-    struct bench_card {
-        uint64_t addr;
-        struct braid_key key;
-    } * mine, *theirs;
+    struct braid_peers peers = {sizeof(peers), p->rank, p->n_pes, bench_job_alltoall, p};
     int rc = braid_connect(t->b, &peers);
 
-    if (rc == 0)
-        rc = braid_mem_reg(t->b, p->mem, p->mem_len, &mem, &t->mem);
-    if (rc)
-        return rc;
-    mine = calloc((size_t)p->n_pes, sizeof(*mine));
-    theirs = calloc((size_t)p->n_pes, sizeof(*theirs));
-    rc = mine && theirs ? 0 : -ENOMEM;
-    for (int i = 0; rc == 0 && i < p->n_pes; i++) {
-        mine[i].addr = mem.remote_addr;
-        rc = braid_mem_key(t->mem, &mine[i].key);
-    }
-    if (rc == 0)
-        rc = p->run->emu->alltoall(mine, theirs, sizeof(*mine));
-    for (int i = 0; rc == 0 && i < p->n_pes; i++) {
-        p->remote[i] = theirs[i].addr;
-        p->key[i] = theirs[i].key;
-        rc = braid_key_check(t->b, i, &p->key[i]);
-    }
-    free(mine);
-    free(theirs);
-    return rc;
+    return rc ? rc : bench_regions_open(&t->regions, p, t->b);
 }
 
 static void bench_braid_costs(struct bench_braid *t)
@@ -186,7 +153,7 @@ static void bench_braid_close(void *self)
 
     if (!t)
         return;
-    braid_mem_dereg(t->mem);
+    bench_regions_close(&t->regions);
     braid_close(t->b);
     free(t);
 }
@@ -224,7 +191,7 @@ static int bench_braid_open(struct bench_pe *p, void **self)
 /** A call begins, and pays first: what it posts must not leave before its work is done. Now, less what was slept. */
 static uint64_t bench_braid_begin(struct bench_braid *t, uint64_t ahead)
 {
-    uint64_t began = t->pe->run->emu->now() - t->slept_ns;
+    uint64_t began = t->pe->run->emu->now() - t->pe->slept_ns;
 
     bench_charge_ahead(&t->charge, ahead);
     return began;
@@ -243,7 +210,7 @@ static void bench_braid_end(struct bench_braid *t, uint64_t began, uint64_t ahea
     if (rc == -EAGAIN)
         bench_charge_refused(&t->charge, ahead);
     bench_charge_now(&t->charge);
-    t->pe->busy_ns += t->pe->run->emu->now() - t->slept_ns - began;
+    t->pe->busy_ns += t->pe->run->emu->now() - t->pe->slept_ns - began;
     bench_braid_note(t);
 }
 
@@ -251,8 +218,8 @@ static int bench_braid_put(void *self, int pe, uint64_t dst, const void *src, si
 {
     struct bench_braid *t = self;
     uint64_t began = bench_braid_begin(t, t->cost_put);
-    int rc = braid_put(t->ch, pe, (struct braid_remote){dst, &t->pe->key[pe]},
-                       (struct braid_local){(void *)(uintptr_t)src, t->mem}, len, done);
+    int rc =
+        braid_put(t->ch, pe, bench_regions_far(&t->regions, pe, dst), bench_regions_near(&t->regions, src), len, done);
 
     bench_braid_end(t, began, t->cost_put, rc);
     return rc;
@@ -263,7 +230,7 @@ static int bench_braid_get(void *self, int pe, void *dst, uint64_t src, size_t l
     struct bench_braid *t = self;
     uint64_t began = bench_braid_begin(t, t->cost_put);
     int rc =
-        braid_get(t->ch, pe, (struct braid_local){dst, t->mem}, (struct braid_remote){src, &t->pe->key[pe]}, len, done);
+        braid_get(t->ch, pe, bench_regions_near(&t->regions, dst), bench_regions_far(&t->regions, pe, src), len, done);
 
     bench_braid_end(t, began, t->cost_put, rc);
     return rc;
@@ -273,7 +240,7 @@ static int bench_braid_signal(void *self, int pe, uint64_t word, enum bench_sign
                               struct braid_done *done)
 {
     struct bench_braid *t = self;
-    struct braid_remote dst = {word, &t->pe->key[pe]};
+    struct braid_remote dst = bench_regions_far(&t->regions, pe, word);
     uint64_t began = bench_braid_begin(t, t->cost_word);
     int rc = how == BENCH_SIGNAL_ADD ? braid_signal_add(t->ch, pe, dst, value, done)
                                      : braid_signal_set(t->ch, pe, dst, value, done);
@@ -285,10 +252,10 @@ static int bench_braid_signal(void *self, int pe, uint64_t word, enum bench_sign
 static int bench_braid_put_signal(void *self, int pe, const struct bench_put_signal *ps, struct braid_done *done)
 {
     struct bench_braid *t = self;
-    const struct braid_key *key = &t->pe->key[pe];
-    struct braid_part part = {{ps->dst, key}, {(void *)(uintptr_t)ps->src, t->mem}, ps->len};
+    struct braid_part part = {bench_regions_far(&t->regions, pe, ps->dst), bench_regions_near(&t->regions, ps->src),
+                              ps->len};
     uint64_t cost = t->cost_put + t->cost_word, began = bench_braid_begin(t, cost);
-    int rc = braid_put_signal(t->ch, pe, &part, 1, (struct braid_remote){ps->word, key},
+    int rc = braid_put_signal(t->ch, pe, &part, 1, bench_regions_far(&t->regions, pe, ps->word),
                               ps->how == BENCH_SIGNAL_ADD ? BRAID_SIGNAL_ADD : BRAID_SIGNAL_SET, ps->value, done);
 
     bench_braid_end(t, began, cost, rc);
@@ -310,13 +277,35 @@ static int bench_braid_atomic(void *self, int pe, uint64_t word, const struct be
         [BENCH_OP_FETCH] = BRAID_ATOMIC_FETCH,
     };
     struct bench_braid *t = self;
-    struct braid_remote dst = {word, &t->pe->key[pe]};
+    struct braid_remote dst = bench_regions_far(&t->regions, pe, word);
     struct braid_atomic atomic = {ops[a->op], a->bytes, a->operand, a->compare};
     uint64_t began = bench_braid_begin(t, t->cost_word);
     int rc = braid_atomic(t->ch, pe, dst, &atomic, old, done);
 
     bench_braid_end(t, began, t->cost_word, rc);
     return rc;
+}
+
+/** libbraid's plugin has a fence op in strict mode only. */
+static bool bench_braid_has_fence(void *self)
+{
+    const char *order = ((struct bench_braid *)self)->pe->run->spec->order;
+
+    return order && strcmp(order, "strict") == 0;
+}
+
+static int bench_braid_fence(void *self)
+{
+    struct bench_braid *t = self;
+
+    return braid_fence(t->ch, BRAID_ALL_PES);
+}
+
+static uint64_t bench_braid_deferred(void *self)
+{
+    struct braid_channel_stats now = {.size = sizeof(now)};
+
+    return braid_channel_stats_at(((struct bench_braid *)self)->ch, &now) ? 0 : now.waiting_words;
 }
 
 static int bench_braid_progress(void *self)
@@ -347,6 +336,9 @@ const struct bench_transport bench_braid = {
     .signal = bench_braid_signal,
     .put_signal = bench_braid_put_signal,
     .atomic = bench_braid_atomic,
+    .has_fence = bench_braid_has_fence,
+    .fence = bench_braid_fence,
+    .deferred = bench_braid_deferred,
     .progress = bench_braid_progress,
     .quiet = bench_braid_quiet,
 };

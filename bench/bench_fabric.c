@@ -27,5 +27,6 @@ void bench_fabric(struct bench_run *run)
     long n = gpus ? strtol(gpus, NULL, 10) : 1;
 
     run->per_node = n > 0 && n <= run->n_pes ? (int)n : 1;
+    snprintf(run->topo, sizeof(run->topo), "%.*s", topo ? (int)strcspn(topo, ",") : 0, topo ? topo : "");
     run->shared = topo && strncmp(topo, "pxb", 3) == 0;
 }

@@ -78,6 +78,29 @@ static void bench_host_close(void *self)
     free(t);
 }
 
+/* ---- the world of a job that is part of the cluster ------------------------------------------------------------------- */
+
+static uint64_t bench_host_now(void *arg)
+{
+    return ((struct bench_pe *)arg)->run->emu->now();
+}
+
+static int bench_host_wait(void *arg, uint64_t deadline_ns)
+{
+    struct bench_run *run = ((struct bench_pe *)arg)->run;
+    struct bench_pe *p = run->pe[run->emu->pe()]; /* plugins know one clock a process */
+    uint64_t began = run->emu->now();
+    int rc = run->emu->wait(deadline_ns);
+
+    p->slept_ns += run->emu->now() - began;
+    return rc;
+}
+
+static void bench_host_charge(void *arg, uint64_t ns)
+{
+    ((struct bench_pe *)arg)->run->emu->charge(ns);
+}
+
 static int bench_host_start(struct bench_host *t)
 {
     struct bench_pe *p = t->pe;
@@ -86,7 +109,7 @@ static int bench_host_start(struct bench_host *t)
                              .version = run->engine.version,
                              .own_copy = true,
                              .heap = p->mem,
-                             .heap_len = p->mem_len,
+                             .heap_len = p->mem_len + p->data_len,
                              .proxy_ns = BENCH_PROXY_NS};
     struct host_world w;
     char why[BENCH_WHY / 2];
@@ -95,9 +118,23 @@ static int bench_host_start(struct bench_host *t)
     if (rc)
         return rc;
     host_world_sim(&w, run->emu, run->n_pes, run->per_node);
+    if (p->n_pes != run->n_pes) {
+        w.my_pe = p->rank;
+        w.n_pes = p->n_pes;
+        w.mype_node = 0;
+        w.npes_node = 1;
+        w.alltoall = bench_job_alltoall;
+        w.barrier = bench_job_barrier;
+        w.now = bench_host_now;
+        w.wait = bench_host_wait;
+        w.charge = bench_host_charge;
+        w.arg = p;
+    }
     rc = host_open(&o, &w, &t->h, why, sizeof(why));
     if (rc == 0) {
         rc = host_grow(t->h, p->mem_len);
+        if (rc == 0 && p->data_len)
+            rc = host_grow(t->h, p->data_len);
         if (rc)
             snprintf(why, sizeof(why), "%s", host_why(t->h));
     }
@@ -148,6 +185,8 @@ static int bench_host_posted(struct bench_host *t, int rc, struct braid_done *do
     if (rc)
         return bench_host_said(t, rc);
     t->posted = true;
+    if (!done)
+        return 0;
     if (t->n_pending == t->room) {
         more = realloc(t->pending, (t->room + 1024) * sizeof(struct braid_done *));
         if (!more)
@@ -267,6 +306,18 @@ static int bench_host_fetched(struct bench_host *t)
     return n;
 }
 
+static bool bench_host_has_fence(void *self)
+{
+    return host_has_fence(((struct bench_host *)self)->h);
+}
+
+static int bench_host_fence(void *self)
+{
+    struct bench_host *t = self;
+
+    return bench_host_said(t, host_fence(t->h));
+}
+
 static int bench_host_quiet(void *self, int pe)
 {
     struct bench_host *t = self;
@@ -300,6 +351,7 @@ static int bench_host_progress(void *self)
 }
 
 const struct bench_transport bench_host = {
+    .has_proxy = true,
     .align = BENCH_HOST_ALIGN,
     .open = bench_host_open,
     .close = bench_host_close,
@@ -308,6 +360,8 @@ const struct bench_transport bench_host = {
     .signal = bench_host_signal,
     .put_signal = bench_host_put_signal,
     .atomic = bench_host_atomic,
+    .has_fence = bench_host_has_fence,
+    .fence = bench_host_fence,
     .progress = bench_host_progress,
     .quiet = bench_host_quiet,
 };

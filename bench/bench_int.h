@@ -9,6 +9,8 @@
 
 #include <braid/braid.h>
 
+struct bench_moe;
+struct bench_moe_pe;
 struct bench_run;
 struct bench_pe;
 
@@ -31,10 +33,12 @@ struct bench_atomic {
 
 /**
  * What moves a PE's bytes: libbraid itself, an NVSHMEM plugin under the minihost, or a model. What cannot be taken now is
- * answered -EAGAIN: the caller makes progress and tries again. done may be counted late (plugins tell by quiet only).
+ * answered -EAGAIN: the caller makes progress and tries again. done may be counted late (plugins tell by quiet only), and be
+ * NULL. pe is a rank of the PE's job.
  */
 struct bench_transport {
-    size_t align; /* of the PE's memory, and of its length, which is then the same for all PEs; 0: a page */
+    bool has_proxy; /* it pays for NVSHMEM's proxy itself */
+    size_t align;   /* of the PE's memory, and of its length, which is then the same for all PEs; 0: a page */
     /** Opens and connects for this PE, makes p->mem known to all, and fills p->remote. Owned by the caller. Collective. */
     int (*open)(struct bench_pe *p, void **self);
     void (*close)(void *self); /* tolerates NULL */
@@ -46,6 +50,11 @@ struct bench_transport {
     int (*put_signal)(void *self, int pe, const struct bench_put_signal *ps, struct braid_done *done);
     int (*atomic)(void *self, int pe, uint64_t word, const struct bench_atomic *a, uint64_t *old,
                   struct braid_done *done);
+    /** Whether a fence of device code is a request to the proxy, and what such a request does. NULL: no, nothing. */
+    bool (*has_fence)(void *self);
+    int (*fence)(void *self);
+    /** Word ops that wait for others to be visible. NULL: it cannot tell. */
+    uint64_t (*deferred)(void *self);
     int (*progress)(void *self);
     int (*quiet)(void *self, int pe);
 };
@@ -118,11 +127,15 @@ struct bench_charge {
 /** One PE of a run. Remote addresses are those by which peers name the same offset of its memory. */
 struct bench_pe {
     struct bench_run *run;
-    int pe, n_pes;
+    int pe;
+    int rank, n_pes;    /* its number in its job, and how many are in it: peers are named by their ranks */
     unsigned char *mem; /* see bench_shape.c */
     size_t mem_len;
-    uint64_t *remote; /* of each PE: address of its memory's first byte */
-    struct braid_key *key;
+    unsigned char *map; /* what mem lies in */
+    size_t map_len;
+    size_t data_len;   /* bytes of pattern-backed memory right behind it; 0: none */
+    uint64_t *remote;  /* of each rank: address of its memory's first byte */
+    const void *sends; /* during an exchange of its job */
     const struct bench_transport *transport;
     void *transport_self;
     struct bench_stream *out;
@@ -131,10 +144,12 @@ struct bench_pe {
     int n_in;
     bool lap_sent;     /* all it sends in this lap has been acknowledged and proved */
     uint64_t busy_ns;  /* CPU inside the transport */
+    uint64_t slept_ns; /* and asleep inside its calls, where it can tell */
     uint64_t wall_ns;  /* of its laps together */
     uint64_t start_ns; /* of the first */
     uint64_t end_ns;
     uint64_t meetings; /* that it came to */
+    struct bench_moe_pe *moe;
     struct bench_samples latency, signal;
     uint64_t work[BENCH_WORK], work_ns;
 };
@@ -150,6 +165,7 @@ struct bench_run {
     const struct bench_transport *transport;
     struct bench_engine engine;
     int n_pes, per_node;
+    char topo[8];         /* "pix" and so on */
     bool shared;          /* GPUs share ports in pairs */
     int rails;            /* of a sender */
     int senders, peers;   /* PEs 0 to senders - 1 send, to so many each */
@@ -163,6 +179,7 @@ struct bench_run {
     uint64_t done, told;  /* ops that have ended, and how many of them progress was told of */
     uint64_t errors, compared;
     struct bench_tally tally;
+    struct bench_moe *moe; /* owned */
     char why[BENCH_WHY];
 };
 
@@ -210,6 +227,24 @@ int bench_traffic_pe(struct bench_pe *p);
 /** Atomics on one word. */
 int bench_atomic_pe(struct bench_pe *p);
 
+/** A phase of DeepEP's kernels. */
+int bench_moe_pe(struct bench_pe *p);
+
+/* bench_moe_shape.c, bench_moe_route.c: a phase before it runs. */
+
+/** Fills in defaults and works out the layout of memory. 0, -ENOMEM, or -EINVAL with a reason. */
+int bench_moe_shape(struct bench_run *run, char *why, size_t why_len);
+/** Chooses experts for all tokens of all PEs, counts, and finds the busiest PE. 0 or -ENOMEM. */
+int bench_moe_route(struct bench_run *run);
+/** Bytes of a PE's memory that are bytes. */
+size_t bench_moe_mem_len(const struct bench_moe *m);
+/** Where payload lies, now that the length of that is known. */
+void bench_moe_place(struct bench_pe *p);
+/** Tolerates NULL. */
+void bench_moe_free(struct bench_moe *m);
+/** What the phase came to. */
+void bench_moe_figures(struct bench_run *run, struct bench_result *out);
+
 /* bench_out.c: what a PE sends. */
 int bench_out_open(struct bench_pe *p);
 void bench_out_close(struct bench_pe *p);
@@ -248,6 +283,40 @@ int bench_samples_open(struct bench_samples *s, uint64_t room);
 void bench_samples_add(struct bench_samples *s, uint64_t ns);
 /** Sorts them. */
 struct bench_times bench_samples_times(struct bench_samples *s);
+
+/* ---- bench_job.c --------------------------------------------------------------------------------------------------- */
+
+/** The PE with that rank in the job of another. */
+int bench_job_pe(const struct bench_run *run, int pe, int rank);
+/** Finds the PE's rank, and how many are in its job. */
+void bench_job_join(struct bench_pe *p);
+/** Block i of send goes to rank i, as braid_peers wants it; arg: the PE. Collective. */
+int bench_job_alltoall(void *arg, const void *send, void *recv, size_t bytes_each);
+/** All PEs meet; arg: the PE. */
+int bench_job_barrier(void *arg);
+/** The PE's memory: mem_len zeroed bytes, and data_len bytes of patterns behind them. 0 or -ENOMEM. */
+int bench_job_memory(struct bench_pe *p);
+/** Tolerates what was never had. */
+void bench_job_memory_free(struct bench_pe *p);
+
+enum { BENCH_AREAS = 2 }; /* ordinary memory, and patterns */
+
+/** A PE's memory as regions of one libbraid context, and keys of everybody's. */
+struct bench_regions {
+    struct braid_mem *mem[BENCH_AREAS];
+    struct braid_key *key; /* of each rank, BENCH_AREAS each; owned */
+    size_t first_len;
+    const uint64_t *remote;     /* the PE's */
+    const unsigned char *local; /* the PE's */
+};
+
+/** Registers the PE's memory and exchanges keys; fills p->remote. Collective over the job. */
+int bench_regions_open(struct bench_regions *r, struct bench_pe *p, struct braid *b);
+/** Tolerates what is half open. */
+void bench_regions_close(struct bench_regions *r);
+/** A remote address with its key, and a local one with its region. */
+struct braid_remote bench_regions_far(const struct bench_regions *r, int rank, uint64_t addr);
+struct braid_local bench_regions_near(const struct bench_regions *r, const void *addr);
 
 /* ---- bench_fabric.c ---------------------------------------------------------------------------------------------- */
 
@@ -293,9 +362,6 @@ struct bench_braid_settings {
 int bench_braid_settings(const struct bench_pe *p, int rail, struct bench_braid_settings *out);
 /** What this run wants of an option of libbraid; NULL: nothing of its own. */
 const char *bench_braid_wish(const struct bench_run *run, const char *name);
-/** Block i of send goes to PE i, as braid_peers wants it; arg: the emulator. */
-int bench_braid_alltoall(void *arg, const void *send, void *recv, size_t bytes_each);
-
 /** Which transport an engine is. */
 const struct bench_transport *bench_engine_transport(const struct bench_engine *e);
 

@@ -24,8 +24,7 @@ struct bench_model_op {
 struct bench_nic {
     struct braid *b;
     struct braid_channel *ch;
-    struct braid_mem *mem;
-    struct braid_key *key; /* of each PE; owned */
+    struct bench_regions regions;
 };
 
 struct bench_model {
@@ -35,7 +34,7 @@ struct bench_model {
     uint64_t turn;
     struct bench_model_op *op; /* BENCH_MODEL_OPS of them; owned */
     unsigned *free, n_free;    /* owned */
-    struct braid_done inner;   /* puts inside of calls: nobody waits for them alone */
+    struct braid_done inner;   /* ops that nobody waits for alone */
 };
 
 static uint64_t bench_model_now(void *arg)
@@ -55,42 +54,17 @@ static void bench_model_close(void *self)
     if (!t)
         return;
     for (int i = 0; i < t->n; i++) {
-        braid_mem_dereg(t->nic[i].mem);
+        bench_regions_close(&t->nic[i].regions);
         braid_close(t->nic[i].b);
-        free(t->nic[i].key);
     }
     free(t->op);
     free(t->free);
     free(t);
 }
 
-/** Keys of everybody's memory on this NIC. */
-static int bench_nic_keys(struct bench_nic *nic, struct bench_pe *p)
-{
-    struct braid_mem_options mem = {.size = sizeof(mem), .remote_addr = (uintptr_t)p->mem + p->run->emu->shift(p->pe)};
-    struct braid_key *mine = calloc((size_t)p->n_pes, sizeof(*mine));
-    uint64_t *addr = calloc((size_t)p->n_pes, sizeof(*addr));
-    int rc = mine && addr ? braid_mem_reg(nic->b, p->mem, p->mem_len, &mem, &nic->mem) : -ENOMEM;
-
-    nic->key = calloc((size_t)p->n_pes, sizeof(*nic->key));
-    if (!nic->key)
-        rc = -ENOMEM;
-    for (int i = 0; rc == 0 && i < p->n_pes; i++) {
-        addr[i] = mem.remote_addr;
-        rc = braid_mem_key(nic->mem, &mine[i]);
-    }
-    if (rc == 0)
-        rc = p->run->emu->alltoall(mine, nic->key, sizeof(*mine));
-    if (rc == 0)
-        rc = p->run->emu->alltoall(addr, p->remote, sizeof(*addr));
-    free(mine);
-    free(addr);
-    return rc;
-}
-
 static int bench_nic_open(struct bench_nic *nic, struct bench_pe *p, int i)
 {
-    struct braid_peers peers = {sizeof(peers), p->pe, p->n_pes, bench_braid_alltoall, (void *)(uintptr_t)p->run->emu};
+    struct braid_peers peers = {sizeof(peers), p->rank, p->n_pes, bench_job_alltoall, p};
     struct braid_options o = BRAID_OPTIONS_INIT;
     struct bench_braid_settings *settings = calloc(1, sizeof(*settings));
     int rc = settings ? bench_braid_settings(p, i, settings) : -ENOMEM;
@@ -106,7 +80,7 @@ static int bench_nic_open(struct bench_nic *nic, struct bench_pe *p, int i)
     if (rc == 0)
         rc = braid_connect(nic->b, &peers);
     nic->ch = rc ? NULL : braid_channel_at(nic->b, 0);
-    return rc ? rc : bench_nic_keys(nic, p);
+    return rc ? rc : bench_regions_open(&nic->regions, p, nic->b);
 }
 
 static int bench_model_open(struct bench_pe *p, void **self)
@@ -174,10 +148,25 @@ static int bench_model_drain(struct bench_model *t)
     t->pe->run->emu->charge(BENCH_PROXY_NS);
     while (n >= 0 && t->n_free < BENCH_MODEL_OPS) {
         n = bench_model_progress(t);
-        if (n == 0)
+        if (n == 0) {
+            uint64_t began = t->pe->run->emu->now();
+
             n = t->pe->run->emu->wait(UINT64_MAX);
+            t->pe->slept_ns += t->pe->run->emu->now() - began;
+        }
     }
     return n < 0 ? n : 0;
+}
+
+static bool bench_model_has_fence(void *self)
+{
+    (void)self;
+    return true;
+}
+
+static int bench_model_fence(void *self)
+{
+    return bench_model_drain(self);
 }
 
 static int bench_model_quiet(void *self, int pe)
@@ -202,7 +191,7 @@ static int bench_model_called(struct bench_model *t, struct bench_model_op *op, 
     if (rc)
         return rc;
     t->pe->run->emu->charge(BENCH_PROXY_NS);
-    op->user = user;
+    op->user = user ? user : &t->inner;
     t->n_free--;
     return 0;
 }
@@ -213,8 +202,8 @@ static int bench_model_put(void *self, int pe, uint64_t dst, const void *src, si
     struct bench_nic *nic = &t->nic[t->turn % (uint64_t)t->n];
     struct bench_model_op *op = bench_model_take(t);
     int rc = !op ? -EAGAIN
-                 : braid_put(nic->ch, pe, (struct braid_remote){dst, &nic->key[pe]},
-                             (struct braid_local){(void *)(uintptr_t)src, nic->mem}, len, &op->done);
+                 : braid_put(nic->ch, pe, bench_regions_far(&nic->regions, pe, dst),
+                             bench_regions_near(&nic->regions, src), len, &op->done);
 
     t->turn += rc == 0;
     return bench_model_called(t, op, done, rc);
@@ -226,8 +215,8 @@ static int bench_model_get(void *self, int pe, void *dst, uint64_t src, size_t l
     struct bench_nic *nic = &t->nic[t->turn % (uint64_t)t->n];
     struct bench_model_op *op = bench_model_take(t);
     int rc = !op ? -EAGAIN
-                 : braid_get(nic->ch, pe, (struct braid_local){dst, nic->mem},
-                             (struct braid_remote){src, &nic->key[pe]}, len, &op->done);
+                 : braid_get(nic->ch, pe, bench_regions_near(&nic->regions, dst),
+                             bench_regions_far(&nic->regions, pe, src), len, &op->done);
 
     t->turn += rc == 0;
     return bench_model_called(t, op, done, rc);
@@ -244,7 +233,7 @@ static int bench_model_signal(void *self, int pe, uint64_t word, enum bench_sign
 {
     struct bench_model *t = self;
     struct bench_nic *nic = bench_model_home(t, pe, word);
-    struct braid_remote dst = {word, &nic->key[pe]};
+    struct braid_remote dst = bench_regions_far(&nic->regions, pe, word);
     struct bench_model_op *op;
     int rc = bench_model_drain(t);
 
@@ -278,10 +267,11 @@ static int bench_model_atomic(void *self, int pe, uint64_t word, const struct be
     if (!op)
         return -EAGAIN;
     return bench_model_called(
-        t, op, done, braid_atomic(nic->ch, pe, (struct braid_remote){word, &nic->key[pe]}, &atomic, old, &op->done));
+        t, op, done, braid_atomic(nic->ch, pe, bench_regions_far(&nic->regions, pe, word), &atomic, old, &op->done));
 }
 
 const struct bench_transport bench_model = {
+    .has_proxy = true,
     .open = bench_model_open,
     .close = bench_model_close,
     .put = bench_model_put,
@@ -289,6 +279,8 @@ const struct bench_transport bench_model = {
     .signal = bench_model_signal,
     .put_signal = bench_model_put_signal,
     .atomic = bench_model_atomic,
+    .has_fence = bench_model_has_fence,
+    .fence = bench_model_fence,
     .progress = bench_model_progress,
     .quiet = bench_model_quiet,
 };

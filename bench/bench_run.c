@@ -97,11 +97,12 @@ struct bench_times bench_samples_times(struct bench_samples *s)
 
 static size_t bench_pe_mem_len(const struct bench_pe *p)
 {
-    size_t most = bench_mem_len(p->run, p->pe), align = p->transport->align;
+    size_t most = p->run->moe ? bench_moe_mem_len(p->run->moe) : bench_mem_len(p->run, p->pe),
+           align = p->transport->align;
 
     if (!align)
         return most;
-    for (int pe = 0; pe < p->n_pes; pe++) {
+    for (int pe = 0; !p->run->moe && pe < p->n_pes; pe++) {
         size_t len = bench_mem_len(p->run, pe);
 
         most = len > most ? len : most;
@@ -116,15 +117,13 @@ static int bench_pe_open(struct bench_pe *p)
 
     p->transport = p->run->transport;
     p->mem_len = bench_pe_mem_len(p);
-    /* Whole pages: cuts follow addresses, and a run must not depend on where malloc put things. */
-    p->mem = aligned_alloc(p->transport->align ? p->transport->align : 4096, p->mem_len);
+    if (p->run->moe)
+        bench_moe_place(p);
     p->remote = calloc((size_t)p->n_pes, sizeof(*p->remote));
-    p->key = calloc((size_t)p->n_pes, sizeof(*p->key));
-    if (!p->mem || !p->remote || !p->key)
-        return -ENOMEM;
-    memset(p->mem, 0, p->mem_len);
-    rc = p->transport->open(p, &p->transport_self);
-    if (rc == 0 && p->run->spec->pattern != BENCH_ATOMIC) {
+    rc = p->remote ? bench_job_memory(p) : -ENOMEM;
+    if (rc == 0)
+        rc = p->transport->open(p, &p->transport_self);
+    if (rc == 0 && p->run->spec->pattern != BENCH_ATOMIC && p->run->spec->pattern != BENCH_MOE) {
         rc = bench_out_open(p);
         if (rc == 0)
             rc = bench_in_open(p);
@@ -139,15 +138,24 @@ static void bench_pe_close(struct bench_pe *p)
     if (p->out)
         bench_out_close(p);
     bench_in_close(p);
-    free(p->mem);
+    bench_job_memory_free(p);
     free(p->remote);
-    free(p->key);
     p->transport_self = NULL;
-    p->mem = NULL;
     p->remote = NULL;
-    p->key = NULL;
     p->out = NULL;
     p->in = NULL;
+}
+
+static int bench_pe_pattern(struct bench_pe *p)
+{
+    switch (p->run->spec->pattern) {
+    case BENCH_ATOMIC:
+        return bench_atomic_pe(p);
+    case BENCH_MOE:
+        return bench_moe_pe(p);
+    default:
+        return bench_traffic_pe(p);
+    }
 }
 
 static int bench_pe_main(void *arg, int pe)
@@ -158,13 +166,13 @@ static int bench_pe_main(void *arg, int pe)
 
     p->run = run;
     p->pe = pe;
-    p->n_pes = run->n_pes;
+    bench_job_join(p);
     rc = bench_pe_open(p);
     if (rc == 0)
         rc = run->emu->barrier();
     if (rc == 0)
-        rc = run->spec->pattern == BENCH_ATOMIC ? bench_atomic_pe(p) : bench_traffic_pe(p);
-    if (rc && !run->why[0])
+        rc = bench_pe_pattern(p);
+    if (rc && rc != -ECANCELED && !run->why[0]) /* the emulator says why it gave up */
         snprintf(run->why, sizeof(run->why), "PE %d: %s", pe, strerror(-rc));
     bench_pe_close(p);
     return rc;
@@ -200,7 +208,8 @@ static struct bench_pe *bench_figures_sender(const struct bench_run *run)
     return slowest;
 }
 
-static void bench_figures(const struct bench_run *run, struct bench_result *out)
+/** Of streams and of atomics. */
+static void bench_figures_stream(const struct bench_run *run, struct bench_result *out)
 {
     const struct bench_spec *s = run->spec;
     struct bench_pe *p = bench_figures_sender(run);
@@ -208,7 +217,6 @@ static void bench_figures(const struct bench_run *run, struct bench_result *out)
 
     for (int i = 0; i < run->peers && s->except; i++)
         streams -= bench_peer(run, p->pe, i) == s->except;
-    bench_figures_ports(run, out);
     out->sender = p->pe;
     out->ops = s->pattern == BENCH_ATOMIC ? s->count : s->count * streams;
     out->payload_bytes = out->ops * (s->size ? s->size : 8);
@@ -216,9 +224,18 @@ static void bench_figures(const struct bench_run *run, struct bench_result *out)
     out->gbs = out->wall_ns ? (double)out->payload_bytes / (double)out->wall_ns : 0;
     out->ceiling_gbs = bench_ceiling(run, p->pe, p->start_ns, p->end_ns, out->ceiling_how, sizeof(out->ceiling_how));
     out->fraction = out->ceiling_gbs > 0 ? out->gbs / out->ceiling_gbs : 0;
-    out->cpu_share = out->wall_ns ? (double)p->busy_ns / (double)out->wall_ns : 0;
     out->latency = bench_samples_times(&p->latency);
     out->signal = bench_samples_times(&p->signal);
+}
+
+static void bench_figures(struct bench_run *run, struct bench_result *out)
+{
+    bench_figures_ports(run, out);
+    if (run->moe)
+        bench_moe_figures(run, out);
+    else
+        bench_figures_stream(run, out);
+    out->cpu_share = out->wall_ns ? (double)run->pe[out->sender]->busy_ns / (double)out->wall_ns : 0;
     out->errors = run->errors;
     out->compared_bytes = run->compared;
     for (int i = 0; i < run->n_pes; i++) {
@@ -254,9 +271,11 @@ static int bench_run_open(struct bench_run *run, char *why, size_t why_len)
         run->emu->plain_addresses(run->sim);
     run->n_pes = run->emu->pe_count(run->sim);
     bench_fabric(run);
-    rc = bench_shape(run, why, why_len);
+    rc = run->spec->pattern == BENCH_MOE ? bench_moe_shape(run, why, why_len) : bench_shape(run, why, why_len);
     if (rc == 0)
         rc = bench_ports_count(run, why, why_len);
+    if (rc == 0 && run->moe)
+        rc = bench_moe_route(run);
     if (rc)
         return rc;
     run->pe = calloc((size_t)run->n_pes, sizeof(struct bench_pe *));
@@ -281,6 +300,7 @@ static void bench_run_close(struct bench_run *run)
         free(run->pe[i]);
     }
     free(run->pe);
+    bench_moe_free(run->moe);
     free(run->tally.seen);
     free(run->tally.last);
     run->emu->close(run->sim);

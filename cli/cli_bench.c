@@ -25,8 +25,11 @@ static void cli_bench_progress(void *arg, double part)
 
 const char *cli_bench_pattern(const struct cli_bench *c)
 {
-    static const char *const names[] = {
-        [BENCH_PUT] = "put", [BENCH_SIGNAL] = "signal", [BENCH_GET] = "get", [BENCH_ATOMIC] = "atomic"};
+    static const char *const names[] = {[BENCH_PUT] = "put",
+                                        [BENCH_SIGNAL] = "signal",
+                                        [BENCH_GET] = "get",
+                                        [BENCH_ATOMIC] = "atomic",
+                                        [BENCH_MOE] = "moe"};
 
     return names[c->spec.pattern];
 }
@@ -96,7 +99,9 @@ static int cli_bench_runs(const struct emu_sim_api *emu, struct cli_bench *c)
         s.ports = r->ports;
         s.size = (size_t)r->size;
         s.count = c->count;
-        if (!s.count)
+        s.moe.phase = r->phase;
+        s.moe.chunk = r->chunk;
+        if (!s.count && s.pattern != BENCH_MOE)
             s.count = bench_default_count(&s);
         r->count = s.count;
         shown.run = i;
@@ -104,8 +109,11 @@ static int cli_bench_runs(const struct emu_sim_api *emu, struct cli_bench *c)
         s.progress_arg = &shown;
         if (tty)
             cli_bench_progress(&shown, 0);
-        if (bench_run(emu, &s, &r->result, why, sizeof(why)) == 0)
+        if (bench_run(emu, &s, &r->result, why, sizeof(why)) == 0) {
+            if (s.pattern == BENCH_MOE)
+                cli_moe_name(r);
             continue;
+        }
         fprintf(stderr, "%sbraid %s%s\n", tty ? "\r\033[K" : "", strncmp(why, "bench:", 6) == 0 ? "" : "bench: ", why);
         /* What the text of the command caused is wrong use; what the run came to is not. */
         status = strncmp(why, "fabric:", 7) == 0 || strncmp(why, "bench:", 6) == 0 ? CLI_USAGE : CLI_WRONG;

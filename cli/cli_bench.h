@@ -5,6 +5,9 @@
 #ifndef CLI_BENCH_H
 #define CLI_BENCH_H
 
+#include <jansson.h>
+#include <stdbool.h>
+
 #include "bench.h"
 #include "cli.h"
 
@@ -17,6 +20,8 @@ struct cli_bench_run {
     const char *order;          /* NULL: libbraid's default */
     int ports;
     uint64_t size, count;
+    enum bench_phase phase; /* moe */
+    unsigned chunk;         /* moe; 0: DeepEP's */
     struct bench_result result;
 };
 
@@ -34,7 +39,9 @@ struct cli_bench {
     int n_sizes;
     int ports[CLI_BENCH_LIST];
     int n_ports;
-    uint64_t count; /* 0: bench_default_count() */
+    uint64_t count;                       /* 0: bench_default_count() */
+    enum bench_phase phase[BENCH_PHASES]; /* moe */
+    int n_phases, tune;
     struct cli_bench_run *run;
     int n_runs;
 };
@@ -52,6 +59,8 @@ const char *cli_bench_tail(const struct cli_bench *c, const struct cli_bench_run
 const char *cli_bench_engine_text(const struct cli_bench_run *r);
 /** What kind of engine that is, and what its figures are: "model of published behaviour" and so on. Static string. */
 const char *cli_bench_engine_label(const struct cli_bench_run *r);
+/** Whether the order modes of libbraid mean something to a run's engine. */
+bool cli_bench_orders_apply(const struct cli_bench_run *r);
 /** Whether some run's engine is not libbraid itself. */
 int cli_bench_has_engines(const struct cli_bench *c);
 
@@ -61,5 +70,33 @@ void cli_bench_text(const struct cli_bench *c, int colour);
 int cli_bench_json(const struct cli_bench *c);
 /** Draws the sweep: an SVG file, and text on standard output unless JSON goes there. 0, or -1 where gnuplot failed. */
 int cli_bench_plot(const struct cli_bench *c);
+
+/** Sets a key; a value that could not be made (no memory) is noted. */
+void cli_bench_put_key(json_t *to, const char *key, json_t *value, int *bad);
+
+/* ---- cli_bench_moe.c ------------------------------------------------------------------------------------------------- */
+
+/* Letters of its options. */
+enum {
+    CLI_MOE_PHASE = 512,
+    CLI_MOE_TOKENS,
+    CLI_MOE_CHANNELS,
+    CLI_MOE_CHUNK,
+    CLI_MOE_RING,
+    CLI_MOE_SKEW,
+    CLI_MOE_GPU,
+    CLI_TUNE
+};
+
+/** Takes an option: 0; 1 where it is none of moe's; -1 where its value is wrong, which has been said. */
+int cli_moe_take(struct cli_bench *c, int letter, const char *text);
+/** The runs: phases x engines x chunks. 0, or -1 where options do not go together, which has been said. */
+int cli_moe_plan(struct cli_bench *c);
+/** A run has ended: what its size and count are, in the words of streams: bytes of a token, tokens a rank. */
+void cli_moe_name(struct cli_bench_run *r);
+/** Prints all runs as a table. */
+void cli_moe_text(const struct cli_bench *c);
+/** What a run has more of. NULL without memory. */
+json_t *cli_moe_json(const struct cli_bench *c, const struct bench_moe_result *r, int *bad);
 
 #endif

@@ -64,6 +64,14 @@ static const struct option cli_bench_options[] = {{"fabric", required_argument, 
                                                   {"fault", required_argument, NULL, CLI_FAULT},
                                                   {"compare", required_argument, NULL, CLI_COMPARE},
                                                   {"set", required_argument, NULL, CLI_SET},
+                                                  {"moe-phase", required_argument, NULL, CLI_MOE_PHASE},
+                                                  {"moe-tokens", required_argument, NULL, CLI_MOE_TOKENS},
+                                                  {"moe-channels", required_argument, NULL, CLI_MOE_CHANNELS},
+                                                  {"moe-chunk", required_argument, NULL, CLI_MOE_CHUNK},
+                                                  {"moe-ring", required_argument, NULL, CLI_MOE_RING},
+                                                  {"moe-skew", required_argument, NULL, CLI_MOE_SKEW},
+                                                  {"moe-gpu", required_argument, NULL, CLI_MOE_GPU},
+                                                  {"tune", no_argument, NULL, CLI_TUNE},
                                                   {"json", no_argument, NULL, CLI_JSON},
                                                   {"sweep", no_argument, NULL, CLI_SWEEP},
                                                   {"svg", required_argument, NULL, CLI_SVG},
@@ -94,7 +102,8 @@ static int cli_bench_word(const char *option, const char *text, const char *cons
 
 static const char *const cli_bench_orders[] = {"release", "strict", "drain", NULL};
 static const char *const cli_bench_on_off[] = {"on", "off", NULL};
-static const char *const cli_bench_patterns[] = {"put", "signal", "get", "atomic", NULL}; /* as enum bench_pattern */
+static const char *const cli_bench_patterns[] = {"put",    "signal", "get",
+                                                 "atomic", "moe",    NULL}; /* as enum bench_pattern */
 static const char *const cli_bench_signals[] = {"add", "set", NULL};
 static const char *const cli_bench_ops[] = {"add", "fetch-add", "cswap", "set",   "swap",
                                             "and", "or",        "xor",   "fetch", NULL};
@@ -326,6 +335,8 @@ static int cli_bench_read(int argc, char **argv, struct cli_bench *c)
         if (rc > 0)
             rc = cli_bench_take_number(c, letter, optarg);
         if (rc > 0)
+            rc = cli_moe_take(c, letter, optarg);
+        if (rc > 0)
             rc = cli_bench_take(c, letter, optarg);
         if (rc)
             return CLI_USAGE;
@@ -407,8 +418,9 @@ int cli_bench_arguments(int argc, char **argv, struct cli_bench *c)
     status = cli_bench_read(argc - 1, argv + 1, c);
     if (status >= 0)
         return status;
-    cli_bench_fill(c);
-    if (cli_bench_plan(c))
+    if (k != BENCH_MOE)
+        cli_bench_fill(c);
+    if (k == BENCH_MOE ? cli_moe_plan(c) : cli_bench_plan(c))
         return CLI_USAGE;
     c->spec.fabric = c->fabric;
     return -1;

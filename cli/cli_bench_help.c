@@ -6,10 +6,11 @@
 #include "cli_bench.h"
 
 static const char cli_bench_usage[] =
-    "usage: braid bench put|get|atomic|signal [OPTIONS]\n\n"
+    "usage: braid bench put|get|atomic|signal|moe [OPTIONS]\n\n"
     "Moves bytes over an emulated RDMA fabric in virtual time and checks every one. put and get are streams from\n"
     "PE 0 to (from) others; signal puts chunks with a signal behind each and compares a chunk the moment its signal is\n"
-    "seen; atomic lets many PEs change one word of PE 0. All figures are emulated (virtual time), the same on any machine.\n\n"
+    "seen; atomic lets many PEs change one word of PE 0; moe is DeepEP's dispatch and combine, a job for each GPU index. All\n"
+    "figures are emulated (virtual time), the same on any machine.\n\n"
     "what runs\n"
     "  --fabric SPEC|FILE    the cluster (default nodes=2,gpus=1,ports=2,rate=200G,latency=2.5us; see braid-bench(1))\n"
     "  --ports N             rails a PE opens (default: all it has); a list with --sweep\n"
@@ -36,6 +37,15 @@ static const char cli_bench_usage[] =
     "  --unreachable N       peers that do not reach the home rail (needs topo=rail)\n"
     "  --set NAME=VALUE      any option of libbraid (see braid options); may be repeated\n"
     "  --fault RULE          switches one decision off: defer, flush, own-flush, keys, overlap, home, dedup, tail, order\n\n"
+    "moe\n"
+    "  --moe-phase LIST      dispatch-bf16, dispatch-fp8, combine (default: each of them)\n"
+    "  --moe-tokens N        of a rank (default 4096)\n"
+    "  --moe-channels N      DeepEP's channels (default 10)\n"
+    "  --moe-chunk N         tokens of a put (default: DeepEP's, by the number of nodes)\n"
+    "  --moe-ring N          slots of a ring, rounded up to whole chunks (default 128)\n"
+    "  --moe-skew S          experts are popular as k^-S (default 0: all alike)\n"
+    "  --moe-gpu SPEC        ideal (default), or COPY:FORWARD:SEEus: GB/s of a channel's kernels, and the delay to their proxy\n"
+    "  --tune                all chunks from 4 to 32 tokens, as DeepEP's test does\n\n"
     "what is shown\n"
     "  --compare LIST        runs side by side: ENGINE,ORDER,PORTS;ENGINE,ORDER,PORTS;...\n"
     "  --sweep               all sizes x all ports, as a table and as curves (gnuplot)\n"
@@ -43,6 +53,7 @@ static const char cli_bench_usage[] =
     "  --json                schema braid.bench/1 (docs/bench-json.md)\n\n"
     "exit status: 0 all bytes right, 1 wrong bytes or a run that failed, 2 used wrongly\n\n"
     "example: braid bench signal --peers 3 --fabric nodes=4,ports=2 --compare 'braid,release,2;braid,drain,2'\n"
+    "example: braid bench moe --fabric nodes=4,gpus=8,topo=pxb --compare 'braid,release,2;braid,drain,2;model:nic-rr,release,2'\n"
     "example: braid bench put --compare 'plugin:nvshmem_transport_ibrc.so.3,release,2;braid,release,2'\n"
     "example: braid bench put --size 1M --ports 1,2,4 --fabric nodes=2,ports=4 --sweep --svg curves.svg\n";
 

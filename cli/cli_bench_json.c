@@ -5,11 +5,9 @@
  */
 #include "cli_bench.h"
 
-#include <jansson.h>
 #include <string.h>
 
-/** Sets a key; a value that could not be made (no memory) is noted. */
-static void cli_bench_put_key(json_t *to, const char *key, json_t *value, int *bad)
+void cli_bench_put_key(json_t *to, const char *key, json_t *value, int *bad)
 {
     if (!value || json_object_set_new(to, key, value))
         *bad = 1;
@@ -50,6 +48,7 @@ static void cli_bench_json_what(const struct cli_bench *c, const struct cli_benc
     const struct bench_spec *s = &c->spec;
     const struct bench_result *r = &run->result;
     unsigned every = s->signal_every ? s->signal_every : s->pattern == BENCH_SIGNAL;
+    bool moe = s->pattern == BENCH_MOE;
 
     cli_bench_put_key(o, "engine", json_string(run->engine), bad);
     cli_bench_put_key(o, "engine_label", json_string(cli_bench_engine_label(run)), bad);
@@ -61,9 +60,9 @@ static void cli_bench_json_what(const struct cli_bench *c, const struct cli_benc
     cli_bench_put_key(o, "count", json_integer((json_int_t)run->count), bad);
     cli_bench_put_key(o, "ports", json_integer(r->ports), bad);
     cli_bench_put_key(o, "peers", json_integer(r->peers), bad);
-    cli_bench_put_key(o, "all", json_boolean(s->all), bad);
-    cli_bench_put_key(o, "window", json_integer(s->window), bad);
-    cli_bench_put_key(o, "signal_every", json_integer(every), bad);
+    cli_bench_put_key(o, "all", json_boolean(s->all || moe), bad);
+    cli_bench_put_key(o, "window", json_integer(moe ? r->moe.ring : s->window), bad);
+    cli_bench_put_key(o, "signal_every", json_integer(moe ? r->moe.chunk : every), bad);
     cli_bench_put_key(o, "one_call", json_boolean(s->one_call), bad);
     cli_bench_put_key(o, "sender", json_integer(r->sender), bad);
     if (s->pattern == BENCH_ATOMIC)
@@ -92,6 +91,16 @@ static json_t *cli_bench_json_run(const struct cli_bench *c, const struct cli_be
     json_t *o = json_object();
 
     cli_bench_json_what(c, run, o, bad);
+    if (c->spec.pattern == BENCH_MOE) {
+        cli_bench_put_key(o, "phase", json_string(bench_phase_name(run->phase)), bad);
+        cli_bench_put_key(o, "nodes", json_integer(r->moe.nodes), bad);
+        cli_bench_put_key(o, "topo", json_string(r->moe.topo), bad);
+        cli_bench_put_key(o, "logical_bytes", json_integer((json_int_t)r->moe.logical_bytes), bad);
+        cli_bench_put_key(o, "remote_bytes", json_integer((json_int_t)r->moe.remote_bytes), bad);
+        cli_bench_put_key(o, "stale_reads", json_integer((json_int_t)r->moe.stale_reads), bad);
+        cli_bench_put_key(o, "nvl_gbs", json_real(r->moe.nvl_gbs), bad);
+        cli_bench_put_key(o, "moe", cli_moe_json(c, &r->moe, bad), bad);
+    }
     cli_bench_put_key(o, "ops", json_integer((json_int_t)r->ops), bad);
     cli_bench_put_key(o, "payload_bytes", json_integer((json_int_t)r->payload_bytes), bad);
     cli_bench_put_key(o, "wall_ns", json_integer((json_int_t)r->wall_ns), bad);

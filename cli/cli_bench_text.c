@@ -51,8 +51,7 @@ static double cli_bench_speed(const struct cli_bench *c, const struct bench_resu
     return r->gbs;
 }
 
-/** Whether the order modes of libbraid mean something to a run's engine. */
-static bool cli_bench_orders_apply(const struct cli_bench_run *r)
+bool cli_bench_orders_apply(const struct cli_bench_run *r)
 {
     return r->parsed.kind != BENCH_ENGINE_NIC_RR && !r->parsed.foreign;
 }
@@ -139,10 +138,14 @@ void cli_bench_text(const struct cli_bench *c, int colour)
     uint64_t compared = 0;
     char host[16];
 
-    cli_bench_head(c);
-    if (c->sweep && c->spec.pattern != BENCH_ATOMIC)
-        cli_bench_matrix(c);
-    cli_bench_table(c);
+    if (c->spec.pattern == BENCH_MOE) {
+        cli_moe_text(c);
+    } else {
+        cli_bench_head(c);
+        if (c->sweep && c->spec.pattern != BENCH_ATOMIC)
+            cli_bench_matrix(c);
+        cli_bench_table(c);
+    }
     if (cli_bench_has_engines(c))
         cli_bench_engines(c);
     for (int i = 0; i < c->n_runs; i++)
@@ -154,8 +157,8 @@ void cli_bench_text(const struct cli_bench *c, int colour)
                  colour);
     }
     if (c->spec.pattern != BENCH_ATOMIC)
-        printf("\n  max: %s\n  %llu bytes were compared by the receiver\n", r->ceiling_how,
-               (unsigned long long)compared);
+        printf("\n  max: %s\n  %llu bytes were compared by the receiver%s\n", r->ceiling_how,
+               (unsigned long long)compared, c->spec.pattern == BENCH_MOE ? "s" : "");
     printf("\nemulated (virtual time), seed %llu, cost table %08x\nfabric %s\n", (unsigned long long)c->spec.seed,
            r->cost_hash, r->fabric);
 }

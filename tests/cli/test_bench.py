@@ -273,6 +273,64 @@ def test_atomics():
             check(f"atomic {op}, {size} bytes", status == 0 and run.get("errors") == 0 and run.get("ops") == 300, f"{status} {err}")
 
 
+def moe(*args, status=0):
+    """Runs of `braid bench moe`; an empty list where it did something else."""
+    got, out, err = bench("moe", "--json", *args)
+    check(f"moe {' '.join(args)}: status {status}", got == status, f"status {got}\n{err}")
+    value = json.loads(out) if out else {"runs": []}
+    schema = load_schema()
+    problems = against(value, schema, schema)
+    check(f"moe {' '.join(args)}: in the schema", not problems, "\n".join(problems))
+    return value["runs"]
+
+
+def test_moe():
+    """Figures that agree with each other, in every phase and order mode, on fabrics that are not kind."""
+    runs = moe("--moe-tokens", "512")
+    check("moe: all phases", [r["phase"] for r in runs] == ["dispatch-bf16", "dispatch-fp8", "combine"])
+    check("moe: bytes a token", [r["size"] for r in runs] == [14416, 7472, 14384])
+    for r in runs:
+        sent = sum(p["tx"] for p in r["port_bytes"] if p["host"] == f"h{r['sender']}")
+        check(f"{r['phase']}: remote bytes went over the ports", abs(sent - r["remote_bytes"]) < 0.02 * r["remote_bytes"],
+              f"{sent} of {r['remote_bytes']}")
+        check(f"{r['phase']}: gbs is logical bytes by time", abs(r["gbs"] - r["logical_bytes"] / r["wall_ns"]) < 0.001 * r["gbs"]
+              and r["payload_bytes"] == r["logical_bytes"] == r["ops"] * r["size"], str(r["gbs"]))
+        check(f"{r['phase']}: the ceiling is the ports' by the remote part",
+              abs(r["ceiling_gbs"] - 49.0187 * r["logical_bytes"] / r["remote_bytes"]) < 0.01 and 0 < r["fraction"] <= 1, str(r["ceiling_gbs"]))
+        check(f"{r['phase']}: where the time went adds up", abs(sum(r["moe"]["where_us"].values()) * 1e3 - r["wall_ns"]) < 0.01 * r["wall_ns"],
+              str(r["moe"]["where_us"]))
+        check(f"{r['phase']}: every slot compared, none stale", r["errors"] == r["stale_reads"] == 0
+              and r["compared_bytes"] >= 2 * 0.98 * r["logical_bytes"])
+    check("moe: the same again", moe("--moe-tokens", "512") == runs)
+    runs = moe("--moe-tokens", "256", "--moe-phase", "dispatch-bf16,combine", "--fabric", "nodes=3,gpus=2,topo=pxb,jitter=3us,unkind=all",
+               "--compare", "braid,release,2;braid,strict,2")
+    check("moe: no slot is stale on a fabric that is not kind", len(runs) == 4 and all(r["stale_reads"] == 0 for r in runs))
+    runs = moe("--moe-tokens", "256", "--moe-phase", "dispatch-bf16", "--compare", "braid,release,1;braid,drain,2;model:nic-rr,release,2")
+    check("moe: the others are as right where an acknowledgement is visibility", len(runs) == 3 and all(r["errors"] == 0 for r in runs))
+
+
+def test_moe_more():
+    """Patterns in the place of bytes, skewed routing, kernels that take time, chunks, faults, wrong use."""
+    run = moe("--moe-tokens", "64", "--moe-phase", "combine", "--fabric", "nodes=8,jitter=1us")[0]
+    check("moe: payload of many nodes is checked, too", run["errors"] == 0 and run["compared_bytes"] > 8 * 60 * 14384)
+    skewed = moe("--moe-tokens", "256", "--moe-phase", "dispatch-bf16", "--fabric", "nodes=4", "--moe-skew", "1")[0]
+    even = moe("--moe-tokens", "256", "--moe-phase", "dispatch-bf16", "--fabric", "nodes=4")[0]
+    check("moe: skewed routing makes one PE busier", skewed["remote_bytes"] > even["remote_bytes"])
+    slow = moe("--moe-tokens", "256", "--moe-phase", "dispatch-bf16,combine", "--moe-gpu", "8:8:2us")
+    check("moe: kernels that take time are what is waited for", all(r["moe"]["where_us"]["gpu"] > 0.3 * r["wall_ns"] / 1e3 for r in slow),
+          str([r["moe"]["where_us"] for r in slow]))
+    status, out, _ = bench("moe", "--moe-tokens", "128", "--moe-phase", "dispatch-bf16", "--tune")
+    check("moe --tune: eight chunks and the best", status == 0 and out.count("dispatch-bf16 release") == 8 and "best dispatch-bf16" in out, out)
+    for rule in ("order", "defer", "flush"):
+        runs = moe("--moe-tokens", "512", "--fault", rule, "--moe-phase", "dispatch-bf16", status=1)
+        check(f"moe --fault {rule}: stale slots are seen", runs and runs[0]["stale_reads"] > 0 and runs[0]["errors"] > 0)
+    for args, want in ((["--moe-chunk", "100", "--moe-ring", "100"], "two chunks"), (["--moe-gpu", "fast"], "COPY:FORWARD:SEEus"),
+                       (["--moe-phase", "reduce"], "combine"), (["--moe-skew", "-1"], "from 0"), (["--size", "1M"], "--moe-chunk"),
+                       (["--fabric", "nodes=1"], "2 to 64"), (["--moe-tokens", "0"], "from 1")):
+        status, _, err = bench("moe", *args)
+        check(f"moe {' '.join(args)} is refused", status == 2 and want in err, f"status {status}\n{err}")
+
+
 def main():
     test_validator()
     test_agreement()
@@ -285,6 +343,8 @@ def main():
     test_bad_fabric()
     test_faults()
     test_atomics()
+    test_moe()
+    test_moe_more()
     TAP.done()
 
 
