@@ -22,6 +22,8 @@ int cli_bench(int argc, char **argv);
 int cli_emu(int argc, char **argv);
 /** `braid options`: prints the option table. */
 int cli_options(int argc, char **argv);
+/** `braid plan`: which ports each GPU of a host uses, and why. */
+int cli_plan(int argc, char **argv);
 /** `braid run`: a command whose NVSHMEM uses braid. Returns only where it does not become the command. */
 int cli_run(int argc, char **argv);
 

@@ -25,6 +25,8 @@ build test demo lint sanitize coverage fuzz | cmd:pkg-config | pkg-config     | 
 build test demo lint sanitize coverage fuzz | pkg:libibverbs | libibverbs-dev | rdma-core-devel
 build test demo lint sanitize coverage fuzz | pkg:cmocka     | libcmocka-dev  | libcmocka-devel
 build test demo lint sanitize coverage fuzz | pkg:jansson    | libjansson-dev | jansson-devel
+build test demo lint sanitize coverage fuzz | pkg:hwloc      | libhwloc-dev   | hwloc-devel
+build test demo lint sanitize coverage fuzz | pkg:libxml-2.0 | libxml2-dev    | libxml2-devel
 test demo coverage                          | cmd:gnuplot    | gnuplot-nox    | gnuplot
 test coverage                               | cmd:g++        | g++            | gcc-c++
 test coverage                               | cmd:readelf    | binutils       | binutils

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_ports.c - ports=auto: the host as src/topo reads it, turned into plan's numbers, and plan's answer into a list of ports.
+ * api_ports.c - ports=auto: the host as src/topo reads it, planned, and plan's answer as a list of ports.
  * May not open a port. Called by api_open.c; next: src/topo/topo_sysfs.c, then src/plan/plan_ports.c
  */
 #include "api_ports.h"
@@ -15,9 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(TOPO_PORTS <= PLAN_PORTS_MAX && TOPO_GPUS <= PLAN_PORTS_GPUS, "what is read can be planned");
-_Static_assert((int)PLAN_NEAR_PIX == (int)BRAID_NEAR_PIX && (int)PLAN_NEAR_SYS == (int)BRAID_NEAR_SYS, "one number");
-_Static_assert(TOPO_DEV_SIZE == PORTLIST_DEV_SIZE && PORTLIST_MAX == PLAN_PORTS_EACH, "what is planned can be listed");
+_Static_assert((int)TOPO_NEAR_PIX == (int)BRAID_NEAR_PIX && (int)TOPO_NEAR_SYS == (int)BRAID_NEAR_SYS, "one number");
+_Static_assert(TOPO_DEV_SIZE == PORTLIST_DEV_SIZE, "what is planned can be listed");
 
 struct api_auto {
     struct braid *b;
@@ -25,8 +24,9 @@ struct api_auto {
     int gpu;              /* index in host; -1: none */
     bool all_but;         /* option only: the list is of those to leave out */
     struct portlist only; /* empty: no limit */
+    unsigned maps;        /* option map */
+    struct plan_ports_map map[TOPO_GPUS];
     bool failed[TOPO_PORTS];
-    struct plan_port_in in[TOPO_PORTS];
     struct plan_ports_out plan;
     unsigned count;
     uint16_t chosen[PORTLIST_MAX]; /* indices in host */
@@ -42,9 +42,9 @@ static int api_auto_gpu_number(struct braid *b, uint64_t *out)
         struct gpu_about about;
         int device = gpu_current(b->gpu.cuda);
         /* A MIG device or a container may hide it: then there is nothing to look from. */
-        return device >= 0 && gpu_about(b->gpu.cuda, device, &about) == 0 && pcipath_number(about.pci, out);
+        return device >= 0 && gpu_about(b->gpu.cuda, device, &about) == 0 && pci_number(about.pci, out);
     }
-    if (pcipath_number(text, out) && strncmp(text, "pci", 3) != 0)
+    if (pci_number(text, out) && strncmp(text, "pci", 3) != 0)
         return 1;
     log_write(
         &b->log, LOG_LEVEL_ERROR,
@@ -57,18 +57,18 @@ static int api_auto_gpu(struct api_auto *a)
 {
     struct braid *b = a->b;
     uint64_t number;
-    char name[PCIPATH_SIZE], others[512] = "none";
+    char name[PCI_TEXT_SIZE], others[512] = "none";
     int known = api_auto_gpu_number(b, &number);
     if (known <= 0)
         return known;
     a->gpu = topo_gpu_find(a->host, b->options.sysroot, number);
     if (a->gpu >= 0)
         return 0;
-    for (unsigned i = 0, used = 0; i < a->host->gpus && used + PCIPATH_SIZE + 2 < sizeof(others); i++) {
-        pcipath_text(pcipath_function(&a->host->gpu[i].place), name);
+    for (unsigned i = 0, used = 0; i < a->host->gpus && used + PCI_TEXT_SIZE + 2 < sizeof(others); i++) {
+        pci_text(a->host->gpu[i].number, name);
         used += (unsigned)snprintf(others + used, sizeof(others) - used, "%s%s", i ? ", " : "", name);
     }
-    pcipath_text(number, name);
+    pci_text(number, name);
     /* CUDA's own GPU may be out of sight, in a container; one that the user named is a mistake. */
     bool asked = strcmp(b->options.gpu, "auto") != 0;
     log_write(&b->log, asked ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN,
@@ -102,6 +102,8 @@ int api_auto_open(struct braid *b, struct api_auto **out)
         rc = topo_read(b->options.sysroot, &b->log, &a->host);
     if (!rc)
         rc = api_auto_gpu(a);
+    if (!rc)
+        rc = plan_map_parse("map", b->options.map, a->host, &b->log, a->map, &a->maps);
     if (rc) {
         api_auto_close(a);
         return rc;
@@ -118,46 +120,18 @@ void api_auto_close(struct api_auto *a)
     free(a);
 }
 
-static bool api_auto_listed(const struct api_auto *a, const struct topo_port *p)
-{
-    for (unsigned i = 0; i < a->only.count; i++) {
-        const struct portlist_item *item = &a->only.item[i];
-        if (strcmp(item->dev, p->dev) == 0 && (item->every || item->port == p->port))
-            return true;
-    }
-    return false;
-}
-
-static struct plan_port_in api_auto_port(const struct api_auto *a, unsigned i)
-{
-    const struct topo_port *p = &a->host->port[i];
-    bool listed = api_auto_listed(a, p);
-    return (struct plan_port_in){
-        .place = &p->place,
-        .physical = p->physical,
-        .rate_bits = p->rate_bits,
-        .link = (unsigned)p->link,
-        .active = p->active,
-        .excluded = a->failed[i] || (a->only.count && listed == a->all_but),
-        .named = listed,
-        /* "smi" is how ports that manage NVLink switches are named. */
-        .management = !p->channel_adapter || strncmp(p->dev, "smi", 3) == 0,
-    };
-}
-
 static const char *api_auto_reason(const struct api_auto *a, unsigned i)
 {
-    if (a->failed[i])
-        return "it could not be opened";
     return a->plan.why[i] == PLAN_PORT_USED ? "used by another GPU" : plan_port_why_name(a->plan.why[i]);
 }
 
 /* "mlx5_0:1 at 0000:1a:00.0, 200 Gb/s" */
-static void api_auto_describe(const struct topo_port *p, char *out, size_t size)
+static void api_auto_describe(const struct api_auto *a, unsigned i, char *out, size_t size)
 {
-    char pci[PCIPATH_SIZE] = "no PCI device";
-    if (p->place.hops)
-        pcipath_text(pcipath_function(&p->place), pci);
+    const struct topo_port *p = &a->host->port[i];
+    char pci[PCI_TEXT_SIZE] = "no PCI device";
+    if (p->pci >= 0)
+        pci_text(a->host->pci[p->pci].number, pci);
     snprintf(out, size, "%s:%u at %s%s%s, %.4g Gb/s", p->dev, p->port, pci, p->netdev[0] ? ", " : "", p->netdev,
              (double)p->rate_bits / 1e9);
 }
@@ -172,7 +146,7 @@ static void api_auto_list(const struct api_auto *a, enum log_level level)
             mine |= a->chosen[k] == i;
         if (mine)
             continue;
-        api_auto_describe(p, text, sizeof(text));
+        api_auto_describe(a, i, text, sizeof(text));
         bool down = a->plan.why[i] == PLAN_PORT_DOWN;
         log_write(&a->b->log, level, "port %s is left out: %s%s%s%s", text, api_auto_reason(a, i), down ? " (" : "",
                   down ? p->state : "", down ? ")" : "");
@@ -201,22 +175,23 @@ static void api_auto_take(struct api_auto *a, struct portlist *out)
 
 int api_auto_choose(struct api_auto *a, struct portlist *out)
 {
-    const struct topo_host *host = a->host;
-    const struct pcipath *gpus[TOPO_GPUS];
-    for (unsigned i = 0; i < host->ports; i++)
-        a->in[i] = api_auto_port(a, i);
-    for (unsigned g = 0; g < host->gpus; g++)
-        gpus[g] = &host->gpu[g].place;
     /* Without a GPU to look from this process uses all there is. */
-    struct plan_ports_in in = {.ports = host->ports, .gpus = a->gpu < 0 ? 0 : host->gpus, .port = a->in, .gpu = gpus};
-    int rc = plan_ports(&in, &a->plan);
+    struct plan_ports_rule rule = {
+        .only = &a->only,
+        .all_but = a->all_but,
+        .failed = a->failed,
+        .nobody = a->gpu < 0,
+        .map = a->map,
+        .maps = a->maps,
+    };
+    int rc = plan_ports(a->host, &rule, &a->plan);
     if (rc)
         return rc;
     api_auto_take(a, out);
     if (a->count)
         return 0;
     log_write(&a->b->log, LOG_LEVEL_ERROR, "no RDMA port of this host can be used: %s",
-              host->ports ? "these were found" : "there is none (no entry below /sys/class/infiniband)");
+              a->host->ports ? "these were found" : "there is none (no entry below /sys/class/infiniband)");
     api_auto_list(a, LOG_LEVEL_ERROR);
     return -ENODEV;
 }
@@ -233,16 +208,15 @@ void api_auto_failed(struct api_auto *a, unsigned i)
 
 void api_auto_why(const struct api_auto *a, unsigned i, char *out, size_t size)
 {
-    char pci[PCIPATH_SIZE], port[160];
-    const struct topo_port *p = &a->host->port[a->chosen[i]];
-    api_auto_describe(p, port, sizeof(port));
+    char pci[PCI_TEXT_SIZE], port[160];
+    unsigned at = a->chosen[i];
+    api_auto_describe(a, at, port, sizeof(port));
     if (a->gpu < 0) {
         snprintf(out, size, "%s; no GPU to look from, so all usable ports are", port);
         return;
     }
-    const struct pcipath *place = &a->host->gpu[a->gpu].place;
-    pcipath_text(pcipath_function(place), pci);
-    unsigned users = a->plan.users[a->chosen[i]];
-    snprintf(out, size, "%s; %s of GPU %s%s", port, plan_near_name(plan_near(place, &p->place)), pci,
-             users > 1 ? ", shared with others" : "");
+    pci_text(a->host->gpu[a->gpu].number, pci);
+    snprintf(out, size, "%s; %s of GPU %s%s%s", port, topo_near_name((enum topo_near)a->host->near[a->gpu][at]), pci,
+             a->plan.gpu[a->gpu].mapped ? ", by option \"map\"" : "",
+             a->plan.users[at] > 1 ? ", shared with others" : "");
 }

@@ -32,6 +32,7 @@ enum options_fault {
 struct options {
     char ports[1200]; /**< 16 names of 63 bytes, commas, and room; or "auto" */
     char only[1200];  /**< limits "auto" */
+    char map[8192];   /**< GPUs and their ports: 64 of the former, or 8 with 16 each */
     char gpu[32];     /**< PCI address, "auto" or "none" */
     char sysroot[256];
     uint32_t rails; /**< 0: all ports named or chosen; n: the first n */

@@ -1,273 +1,277 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan_ports.c - which ports of a host each of its GPUs uses: what is usable, what is near, and who shares with whom.
- * May not know devices by name, nor read anything. Called by src/api/api_ports.c when opening.
+ * plan_ports.c - which ports of a host each of its GPUs uses: who shares with whom, and in what order. May not know devices by
+ * name, nor read anything. Called by src/api/api_ports.c when opening, and by cli; next: plan_usable.c, plan_uplink.c
  */
 #include "plan_ports.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define PLAN_PORTS_SLOW 4u /* a port below this part of the fastest near one is not for this */
-
-const char *plan_near_name(enum plan_near near)
-{
-    static const char *const names[] = {"PIX", "PXB", "PHB", "NODE", "SYS"};
-    return names[near];
-}
-
-const char *plan_port_why_name(enum plan_port_why why)
-{
-    static const char *const names[] = {
-        [PLAN_PORT_USED] = "used",
-        [PLAN_PORT_SPARE] = "usable, but another is nearer or enough are used",
-        [PLAN_PORT_EXCLUDED] = "left out by option \"only\"",
-        [PLAN_PORT_DOWN] = "not ACTIVE",
-        [PLAN_PORT_LINK] = "not the link layer of most of the fastest ports",
-        [PLAN_PORT_VIRTUAL] = "a virtual function on the wire of another port",
-        [PLAN_PORT_SOFTWARE] = "a software device: name it in \"only\" to use it",
-        [PLAN_PORT_MANAGEMENT] = "no channel adapter, or one that manages switches",
-        [PLAN_PORT_SLOW] = "below a quarter of the fastest near port",
-    };
-    return names[why];
-}
-
-enum plan_near plan_near(const struct pcipath *a, const struct pcipath *b)
-{
-    unsigned same = 0;
-    if (!a->hops || !b->hops)
-        return PLAN_NEAR_SYS;
-    while (same < a->hops && same < b->hops && a->hop[same] == b->hop[same])
-        same++;
-    if (same == 0)
-        return a->numa == b->numa ? PLAN_NEAR_NODE : PLAN_NEAR_SYS;
-    if (same == 1)
-        return PLAN_NEAR_PHB; /* the host bridge alone */
-    /* Below one switch: its downstream port and the function itself are each one's own. */
-    return a->hops - same <= 2 && b->hops - same <= 2 ? PLAN_NEAR_PIX : PLAN_NEAR_PXB;
-}
-
-/* ---- usable ------------------------------------------------------------------------------------------------------ */
-
-static enum plan_port_why plan_port_alone(const struct plan_port_in *p)
-{
-    if (p->excluded)
-        return PLAN_PORT_EXCLUDED;
-    if (p->management)
-        return PLAN_PORT_MANAGEMENT;
-    if (!p->active)
-        return PLAN_PORT_DOWN;
-    if (!p->link)
-        return PLAN_PORT_LINK;
-    return p->place->hops || p->named ? PLAN_PORT_SPARE : PLAN_PORT_SOFTWARE;
-}
-
-static bool plan_port_usable(const struct plan_ports_out *out, unsigned i)
-{
-    return out->why[i] == PLAN_PORT_SPARE;
-}
-
-/* A virtual function's packets leave by the wire of its physical one. */
-static void plan_ports_virtual(const struct plan_ports_in *in, struct plan_ports_out *out)
-{
-    for (unsigned i = 0; i < in->ports; i++) {
-        for (unsigned j = 0; j < in->ports && plan_port_usable(out, i) && in->port[i].physical; j++) {
-            if (plan_port_usable(out, j) && pcipath_function(in->port[j].place) == in->port[i].physical)
-                out->why[i] = PLAN_PORT_VIRTUAL;
-        }
-    }
-}
-
-static uint64_t plan_ports_fastest(const struct plan_ports_in *in, const struct plan_ports_out *out)
-{
-    uint64_t best = 0;
-    for (unsigned i = 0; i < in->ports; i++) {
-        if (plan_port_usable(out, i))
-            best = max_u64(best, in->port[i].rate_bits);
-    }
-    return best;
-}
-
-/* The link layer of most of the fastest ports is the fabric's; of two with as many, the lower number. */
-static void plan_ports_link(const struct plan_ports_in *in, struct plan_ports_out *out)
-{
-    uint64_t fastest = plan_ports_fastest(in, out);
-    unsigned link = 0, most = 0;
-    for (unsigned i = 0; i < in->ports; i++) {
-        unsigned count = 0, mine = in->port[i].link;
-        for (unsigned j = 0; j < in->ports; j++)
-            count += plan_port_usable(out, j) && in->port[j].rate_bits == fastest && in->port[j].link == mine;
-        if (count > most || (count == most && most && mine < link)) {
-            most = count;
-            link = mine;
-        }
-    }
-    for (unsigned i = 0; i < in->ports; i++) {
-        if (plan_port_usable(out, i) && in->port[i].link != link)
-            out->why[i] = PLAN_PORT_LINK;
-    }
-}
-
-/* The nearest class that a GPU has usable ports in. */
-static enum plan_near plan_ports_nearest(const struct plan_ports_in *in, const struct plan_ports_out *out, unsigned g)
-{
-    enum plan_near best = PLAN_NEAR_SYS;
-    for (unsigned i = 0; i < in->ports; i++) {
-        if (plan_port_usable(out, i)) {
-            enum plan_near near = plan_near(in->gpu[g], in->port[i].place);
-            best = near < best ? near : best;
-        }
-    }
-    return best;
-}
-
-/* Near is what some GPU reaches without crossing between nodes; where nothing is near, all that is usable. */
-static void plan_ports_slow(const struct plan_ports_in *in, struct plan_ports_out *out)
-{
-    uint64_t fastest = 0;
-    for (unsigned i = 0; i < in->ports; i++) {
-        for (unsigned g = 0; g < in->gpus && plan_port_usable(out, i); g++) {
-            if (plan_near(in->gpu[g], in->port[i].place) < PLAN_NEAR_SYS)
-                fastest = max_u64(fastest, in->port[i].rate_bits);
-        }
-    }
-    if (!fastest)
-        fastest = plan_ports_fastest(in, out);
-    for (unsigned i = 0; i < in->ports; i++) {
-        if (plan_port_usable(out, i) && in->port[i].rate_bits < fastest / PLAN_PORTS_SLOW)
-            out->why[i] = PLAN_PORT_SLOW;
-    }
-}
-
-/* ---- sharing ----------------------------------------------------------------------------------------------------- */
-
-/* GPUs that tie, and the ports on which they do. */
-struct plan_tie {
-    unsigned gpus, ports;
-    unsigned gpu[PLAN_PORTS_GPUS];
-    unsigned port[PLAN_PORTS_MAX]; /* in PCI order */
+/* What is known while ports are given out. */
+struct plan_give {
+    const struct topo_host *host;
+    const struct plan_ports_rule *rule;
+    struct plan_ports_out *out;
+    unsigned gpus;                     /* one where there is nobody */
+    unsigned order[TOPO_GPUS];         /* those with the fewest ports to choose from first */
+    unsigned choice[TOPO_GPUS];        /* how many there are to choose from */
+    bool has[TOPO_GPUS][TOPO_PORTS];   /* which */
+    unsigned wanted[TOPO_PORTS];       /* by so many GPUs */
+    int narrow[TOPO_PORTS];            /* see plan_uplink() */
+    unsigned narrow_users[TOPO_PORTS]; /* of the narrow link that port of this index is the first of */
 };
 
-static bool plan_tie_has(const struct plan_ports_in *in, const struct plan_ports_out *out, unsigned g, unsigned i)
+static enum topo_near plan_near(const struct plan_give *v, unsigned g, unsigned i)
 {
-    bool usable = plan_port_usable(out, i) || out->why[i] == PLAN_PORT_USED;
-    return usable && plan_near(in->gpu[g], in->port[i].place) == out->gpu[g].near;
+    return v->rule->nobody ? TOPO_NEAR_SYS : (enum topo_near)v->host->near[g][i];
 }
 
-/* The tie of GPU `first` with others not yet served, all of one class. */
-static void plan_tie(const struct plan_ports_in *in, const struct plan_ports_out *out, const bool *served,
-                     unsigned first, struct plan_tie *t)
+/* ---- who has which ports to choose from ----------------------------------------------------------------------------- */
+
+static void plan_choices(struct plan_give *v)
 {
-    t->gpus = t->ports = 0;
-    for (unsigned i = 0; i < in->ports; i++) {
-        if (plan_tie_has(in, out, first, i))
-            t->port[t->ports++] = i;
+    for (unsigned g = 0; g < v->gpus; g++) {
+        struct plan_ports_gpu *gpu = &v->out->gpu[g];
+        if (gpu->mapped)
+            continue;
+        gpu->near = TOPO_NEAR_SYS;
+        for (unsigned i = 0; i < v->host->ports; i++) {
+            if (v->out->why[i] <= PLAN_PORT_EXTRA && plan_near(v, g, i) < gpu->near)
+                gpu->near = plan_near(v, g, i);
+        }
+        if (v->rule->limited && gpu->near > v->rule->limit)
+            continue;
+        for (unsigned i = 0; i < v->host->ports; i++) {
+            if (v->out->why[i] > PLAN_PORT_EXTRA || plan_near(v, g, i) != gpu->near)
+                continue;
+            v->has[g][i] = true;
+            v->choice[g]++;
+            v->wanted[i]++;
+        }
     }
-    for (unsigned g = first; g < in->gpus; g++) {
-        bool same = !served[g] && out->gpu[g].near == out->gpu[first].near;
-        for (unsigned i = 0; i < in->ports && same; i++)
-            same = plan_tie_has(in, out, g, i) == plan_tie_has(in, out, first, i);
-        if (same)
-            t->gpu[t->gpus++] = g;
+    /* By insertion: equals stay in the host's order. */
+    for (unsigned g = 0; g < v->gpus; g++) {
+        unsigned at = g;
+        for (; at > 0 && v->choice[v->order[at - 1]] > v->choice[g]; at--)
+            v->order[at] = v->order[at - 1];
+        v->order[at] = g;
     }
 }
 
-static void plan_ports_give(struct plan_ports_out *out, unsigned g, unsigned i)
+static bool plan_same_choice(const struct plan_give *v, unsigned g, unsigned h)
 {
-    struct plan_ports_gpu *gpu = &out->gpu[g];
-    if (gpu->count == PLAN_PORTS_EACH)
-        return;
+    return v->choice[g] == v->choice[h] && memcmp(v->has[g], v->has[h], sizeof(v->has[g])) == 0;
+}
+
+/* ---- giving ------------------------------------------------------------------------------------------------------------ */
+
+static void plan_give(struct plan_give *v, unsigned g, unsigned i)
+{
+    struct plan_ports_gpu *gpu = &v->out->gpu[g];
     gpu->port[gpu->count++] = (uint16_t)i;
-    out->users[i]++;
-    out->why[i] = PLAN_PORT_USED;
+    v->out->users[i]++;
+    for (unsigned j = 0; j < v->host->ports && v->narrow[i] >= 0; j++)
+        v->narrow_users[j] += v->narrow[j] == v->narrow[i];
 }
 
-/* Ports of one card: functions of one device. */
-static bool plan_same_card(const struct plan_ports_in *in, unsigned i, unsigned j)
+/* Whether port i is better for the next GPU than j: less used, wanted by fewer, behind a link with fewer users. */
+static bool plan_better(const struct plan_give *v, unsigned i, unsigned j)
 {
-    uint64_t a = pcipath_function(in->port[i].place), b = pcipath_function(in->port[j].place);
-    return a && a >> 3 == b >> 3;
+    if (v->out->users[i] != v->out->users[j])
+        return v->out->users[i] < v->out->users[j];
+    if (v->wanted[i] != v->wanted[j])
+        return v->wanted[i] < v->wanted[j];
+    return v->narrow_users[i] < v->narrow_users[j];
 }
+
+/* The best port for the GPU, of those that nobody uses or of all; -1: none. */
+static int plan_best(const struct plan_give *v, unsigned g, bool unused)
+{
+    int best = -1;
+    for (unsigned i = 0; i < v->host->ports; i++) {
+        if (v->has[g][i] && (!unused || v->out->users[i] == 0) && (best < 0 || plan_better(v, i, (unsigned)best)))
+            best = (int)i;
+    }
+    return best;
+}
+
+/* One port for each GPU, then what nobody uses in turns. */
+static void plan_rounds(struct plan_give *v)
+{
+    bool given = true;
+    for (unsigned round = 0; round < PLAN_PORTS_EACH && given; round++) {
+        given = false;
+        for (unsigned n = 0; n < v->gpus; n++) {
+            unsigned g = v->order[n];
+            int i = plan_best(v, g, round > 0);
+            if (i < 0 || v->out->gpu[g].mapped)
+                continue;
+            plan_give(v, g, (unsigned)i);
+            given = true;
+        }
+    }
+}
+
+/* ---- GPUs that tie: the same ports, in an order that keeps cards whole ------------------------------------------------ */
 
 /* Whether a block that ends before place `end` of the list ends with a card. */
-static bool plan_card_ends(const struct plan_ports_in *in, const unsigned *port, unsigned ports, unsigned end)
+static bool plan_card_ends(const struct topo_host *host, const unsigned *port, unsigned ports, unsigned end)
 {
-    return end >= ports || !plan_same_card(in, port[end - 1], port[end]);
+    int card = end < ports ? host->port[port[end]].card : -1;
+    return card < 0 || host->port[port[end - 1]].card != card;
 }
 
-/* At least as many ports as GPUs: blocks of two sizes that differ by one, in an order that keeps cards whole. */
-static void plan_ports_blocks(const struct plan_ports_in *in, struct plan_ports_out *out, const struct plan_tie *t,
-                              const unsigned *port, unsigned ports)
+/* Blocks of two sizes that differ by one; the bigger ones where a card would be cut otherwise. */
+static void plan_blocks(struct plan_give *v, const unsigned *gpu, unsigned gpus, const unsigned *port, unsigned ports)
 {
-    if (t->gpus == 0)
-        return;
-    unsigned small = ports / t->gpus, big_left = ports % t->gpus, at = 0;
-    for (unsigned n = 0; n < t->gpus; n++) {
-        unsigned small_left = t->gpus - n - big_left;
+    unsigned small = ports / gpus, big_left = ports % gpus, at = 0;
+    for (unsigned n = 0; n < gpus; n++) {
+        struct plan_ports_gpu *g = &v->out->gpu[gpu[n]];
+        unsigned small_left = gpus - n - big_left;
         bool big = big_left > 0;
-        if (big && small_left && !plan_card_ends(in, port, ports, at + small + 1) &&
-            plan_card_ends(in, port, ports, at + small))
+        if (big && small_left && !plan_card_ends(v->host, port, ports, at + small + 1) &&
+            plan_card_ends(v->host, port, ports, at + small))
             big = false;
-        unsigned size = small + big;
         big_left -= big;
-        for (unsigned k = 0; k < size; k++)
-            plan_ports_give(out, t->gpu[n], port[at + k]);
-        at += size;
+        g->count = small + big;
+        for (unsigned k = 0; k < g->count; k++)
+            g->port[k] = (uint16_t)port[at + k];
+        at += g->count;
     }
 }
 
-/* Ports that nobody uses are divided where there are enough for all; else each GPU gets the one that fewest use. */
-static void plan_ports_share(const struct plan_ports_in *in, struct plan_ports_out *out, const struct plan_tie *t)
+/* What the GPUs that tie with g got, dealt out again in order, where none of it is shared. */
+static void plan_tie(struct plan_give *v, unsigned g)
 {
-    unsigned free[PLAN_PORTS_MAX], count = 0;
-    for (unsigned k = 0; k < t->ports; k++) {
-        if (out->users[t->port[k]] == 0)
-            free[count++] = t->port[k];
-    }
-    if (count >= t->gpus) {
-        plan_ports_blocks(in, out, t, free, count);
-        return;
-    }
-    for (unsigned n = 0; n < t->gpus && t->ports; n++) {
-        unsigned best = t->port[0];
-        for (unsigned k = 1; k < t->ports; k++) {
-            if (out->users[t->port[k]] < out->users[best])
-                best = t->port[k];
+    unsigned gpu[TOPO_GPUS], port[TOPO_PORTS], gpus = 0, ports = 0;
+    bool theirs[TOPO_PORTS] = {false};
+    for (unsigned h = g; h < v->gpus; h++) {
+        if (!plan_same_choice(v, g, h) || v->out->gpu[h].mapped)
+            continue;
+        gpu[gpus++] = h;
+        for (unsigned k = 0; k < v->out->gpu[h].count; k++) {
+            unsigned i = v->out->gpu[h].port[k];
+            if (v->out->users[i] > 1)
+                return;
+            theirs[i] = true;
         }
-        plan_ports_give(out, t->gpu[n], best);
+    }
+    for (unsigned i = 0; i < v->host->ports; i++) {
+        if (theirs[i])
+            port[ports++] = i;
+    }
+    if (gpus && ports)
+        plan_blocks(v, gpu, gpus, port, ports);
+}
+
+static void plan_ties(struct plan_give *v)
+{
+    for (unsigned g = 0; g < v->gpus; g++) {
+        bool first = !v->out->gpu[g].mapped;
+        for (unsigned h = 0; h < g; h++)
+            first = first && (v->out->gpu[h].mapped || !plan_same_choice(v, g, h));
+        if (first)
+            plan_tie(v, g);
     }
 }
 
-int plan_ports(const struct plan_ports_in *given, struct plan_ports_out *out)
+/* Each GPU uses all; GPUs that tie start at different ports, so that neither these nor their peers' receivers start alike. */
+static void plan_all(struct plan_give *v)
 {
-    static const struct pcipath nowhere = {.numa = -1};
-    static const struct pcipath *const nobody[] = {&nowhere};
-    struct plan_ports_in in = *given;
-    bool served[PLAN_PORTS_GPUS] = {false};
-    struct plan_tie tie;
-    if (in.ports > PLAN_PORTS_MAX || in.gpus > PLAN_PORTS_GPUS)
-        return -E2BIG;
+    for (unsigned g = 0; g < v->gpus; g++) {
+        unsigned all[TOPO_PORTS], count = 0, rank = 0, ties = 0;
+        if (v->out->gpu[g].mapped)
+            continue;
+        for (unsigned i = 0; i < v->host->ports && count < PLAN_PORTS_EACH; i++) {
+            if (v->has[g][i])
+                all[count++] = i;
+        }
+        for (unsigned h = 0; h < v->gpus; h++) {
+            bool tie = !v->out->gpu[h].mapped && plan_same_choice(v, g, h);
+            ties += tie;
+            rank += tie && h < g;
+        }
+        for (unsigned k = 0; k < count; k++)
+            plan_give(v, g, all[(rank * count / ties + k) % count]);
+    }
+}
+
+/* ---- the user's ------------------------------------------------------------------------------------------------------- */
+
+static int plan_map_check(const struct topo_host *host, const struct plan_ports_rule *rule)
+{
+    for (unsigned n = 0; n < rule->maps; n++) {
+        const struct plan_ports_map *map = &rule->map[n];
+        if (map->gpu >= host->gpus || map->count > PLAN_PORTS_EACH)
+            return -EINVAL;
+        for (unsigned m = 0; m < n; m++) {
+            if (rule->map[m].gpu == map->gpu)
+                return -EINVAL;
+        }
+        for (unsigned k = 0; k < map->count; k++) {
+            if (map->port[k] >= host->ports)
+                return -EINVAL;
+        }
+    }
+    return 0;
+}
+
+static void plan_map(struct plan_give *v)
+{
+    for (unsigned n = 0; n < v->rule->maps && !v->rule->nobody; n++) {
+        const struct plan_ports_map *map = &v->rule->map[n];
+        struct plan_ports_gpu *gpu = &v->out->gpu[map->gpu];
+        gpu->mapped = true;
+        for (unsigned k = 0; k < map->count; k++) {
+            enum topo_near near = plan_near(v, map->gpu, map->port[k]);
+            plan_give(v, map->gpu, map->port[k]);
+            gpu->near = near > gpu->near ? near : gpu->near;
+        }
+    }
+}
+
+/* No more than `each`, which is the first of each block; users and reasons as they then are. */
+static void plan_end(struct plan_give *v)
+{
+    unsigned most = v->rule->each ? min_u32(v->rule->each, PLAN_PORTS_EACH) : PLAN_PORTS_EACH;
+    for (unsigned i = 0; i < v->host->ports; i++) {
+        v->out->users[i] = 0;
+        if (v->out->why[i] == PLAN_PORT_FAR && v->wanted[i])
+            v->out->why[i] = PLAN_PORT_EXTRA;
+    }
+    for (unsigned g = 0; g < v->gpus; g++) {
+        struct plan_ports_gpu *gpu = &v->out->gpu[g];
+        if (!gpu->mapped)
+            gpu->count = min_u32(gpu->count, most);
+        for (unsigned k = 0; k < gpu->count; k++) {
+            v->out->users[gpu->port[k]]++;
+            v->out->why[gpu->port[k]] = PLAN_PORT_USED;
+        }
+    }
+}
+
+int plan_ports(const struct topo_host *host, const struct plan_ports_rule *rule, struct plan_ports_out *out)
+{
+    struct plan_ports_rule mine = *rule;
+    struct plan_give v = {.host = host, .rule = &mine, .out = out};
+    int rc = plan_map_check(host, rule);
+    if (rc)
+        return rc;
     memset(out, 0, sizeof(*out));
-    if (!in.gpus) {
-        in.gpu = nobody;
-        in.gpus = 1;
+    mine.nobody |= host->gpus == 0;
+    v.gpus = mine.nobody ? 1 : host->gpus;
+    plan_usable(host, &mine, out);
+    for (unsigned i = 0; i < host->ports; i++)
+        v.narrow[i] = plan_uplink(host, out, i);
+    plan_map(&v);
+    plan_choices(&v);
+    if (mine.all) {
+        plan_all(&v);
+    } else {
+        plan_rounds(&v);
+        plan_ties(&v);
     }
-    for (unsigned i = 0; i < in.ports; i++)
-        out->why[i] = plan_port_alone(&in.port[i]);
-    plan_ports_virtual(&in, out);
-    plan_ports_link(&in, out);
-    plan_ports_slow(&in, out);
-    for (unsigned g = 0; g < in.gpus; g++)
-        out->gpu[g].near = plan_ports_nearest(&in, out, g);
-    for (enum plan_near near = PLAN_NEAR_PIX; near <= PLAN_NEAR_SYS; near++) {
-        for (unsigned g = 0; g < in.gpus; g++) {
-            if (served[g] || out->gpu[g].near != near)
-                continue;
-            plan_tie(&in, out, served, g, &tie);
-            plan_ports_share(&in, out, &tie);
-            for (unsigned n = 0; n < tie.gpus; n++)
-                served[tie.gpu[n]] = true;
-        }
-    }
+    plan_end(&v);
     return 0;
 }

@@ -151,6 +151,24 @@ static void the_choice_can_be_limited(void **state)
     assert_int_equal(open_auto("only=fake0,,", NULL, &b), -EINVAL);
 }
 
+static void a_map_says_more_than_the_tree(void **state)
+{
+    (void)state;
+    driver_begin(0);
+    rails_are("map=0000:3b:00.0=fake2,fake3;0000:3c:00.0=fake0:1", NULL, "fake2:1,fake3:1");
+    said("by option \"map\"");
+    driver_begin(1);
+    rails_are("map=0000:3b:00.0=fake2,fake3;GPU1=fake0", NULL, "fake0:1");
+    rails_are("map=0000:3b:00.0=fake2", NULL, "fake2:1"); /* those without a line share with those that have one */
+    struct braid *b = NULL;
+    static const char *const bad[] = {"map=fake0",  "map=0000:77:00.0=fake0",   "map=GPU0=", "map=GPU0=fake9",
+                                      "map==fake0", "map=GPU0=fake0;GPU0=fake1"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(open_auto(bad[i], NULL, &b), -EINVAL);
+        said("option \"map\"");
+    }
+}
+
 static void a_port_that_does_not_open_is_skipped(void **state)
 {
     (void)state;
@@ -230,6 +248,7 @@ int main(void)
         AUTO(without_cuda_all_ports_are_used),
         AUTO(a_gpu_out_of_sight_is_warned_of),
         AUTO(the_choice_can_be_limited),
+        AUTO(a_map_says_more_than_the_tree),
         AUTO(a_port_that_does_not_open_is_skipped),
         AUTO(what_was_found_is_listed_where_none_can_be_used),
         AUTO(the_gpu_is_told),

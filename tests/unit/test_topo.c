@@ -48,25 +48,14 @@ static const char *below(unsigned bus, unsigned sw, unsigned down, unsigned slot
 /* Reads and plans. */
 static void look(void)
 {
-    struct plan_port_in in[TOPO_PORTS];
-    const struct pcipath *gpu[TOPO_GPUS];
+    struct portlist only = {.count = 1};
+    snprintf(only.item[0].dev, sizeof(only.item[0].dev), "%s", *named ? named : excluded);
+    only.item[0].every = true;
     topo_free(host);
     host = NULL;
     assert_int_equal(topo_read(tree_root, NULL, &host), 0);
-    for (unsigned i = 0; i < host->ports; i++) {
-        const struct topo_port *p = &host->port[i];
-        in[i] = (struct plan_port_in){.place = &p->place,
-                                      .physical = p->physical,
-                                      .rate_bits = p->rate_bits,
-                                      .link = (unsigned)p->link,
-                                      .active = p->active,
-                                      .excluded = strcmp(p->dev, excluded) == 0,
-                                      .named = strcmp(p->dev, named) == 0,
-                                      .management = !p->channel_adapter};
-    }
-    for (unsigned g = 0; g < host->gpus; g++)
-        gpu[g] = &host->gpu[g].place;
-    assert_int_equal(plan_ports(&(struct plan_ports_in){host->ports, host->gpus, in, gpu}, &plan), 0);
+    struct plan_ports_rule rule = {.only = *named || *excluded ? &only : NULL, .all_but = !*named};
+    assert_int_equal(plan_ports(host, &rule, &plan), 0);
 }
 
 /* What GPU g uses: "mlx5_0:1,mlx5_1:1 PIX". */
@@ -77,7 +66,7 @@ static void uses(unsigned g, const char *expected)
         const struct topo_port *p = &host->port[plan.gpu[g].port[k]];
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s:%u", k ? "," : "", p->dev, p->port);
     }
-    snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s", plan_near_name(plan.gpu[g].near));
+    snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s", topo_near_name(plan.gpu[g].near));
     assert_string_equal(text, expected);
 }
 
@@ -104,10 +93,13 @@ static void a_port_is_read_whole(void **state)
     assert_true(p[0].active && p[0].channel_adapter && p[0].link == TOPO_LINK_IB);
     assert_true(p[0].rate_bits == UINT64_C(400000000000));
     assert_string_equal(p[0].netdev, "ib0");
-    assert_int_equal(p[0].place.numa, 1);
-    assert_int_equal(p[0].place.hops, 5); /* host bridge, root port, switch up, switch down, function */
-    char pci[PCIPATH_SIZE];
-    pcipath_text(pcipath_function(&p[0].place), pci);
+    assert_int_equal(host->pci[p[0].pci].numa, 1);
+    unsigned hops = 1;
+    for (int at = p[0].pci; host->pci[at].parent >= 0; at = host->pci[at].parent)
+        hops++;
+    assert_int_equal(hops, 5); /* host bridge, root port, switch up, switch down, function */
+    char pci[PCI_TEXT_SIZE];
+    pci_text(host->pci[p[0].pci].number, pci);
     assert_string_equal(pci, "0000:14:00.0");
     assert_int_equal(p[1].port, 2);
     assert_string_equal(p[1].state, "DOWN");
@@ -137,7 +129,7 @@ static void nonsense_counts_as_not_told(void **state)
     assert_int_equal(host->ports, 2);
     assert_true(!host->port[0].active && host->port[0].rate_bits == 0 && host->port[0].link == TOPO_LINK_IB);
     assert_true(!host->port[1].active && host->port[1].rate_bits == 0 && host->port[1].link == TOPO_LINK_OTHER);
-    assert_int_equal(host->port[0].place.numa, -1);
+    assert_int_equal(host->pci[host->port[0].pci].numa, -1);
 }
 
 static void pci_addresses_are_read(void **state)
@@ -156,15 +148,15 @@ static void pci_addresses_are_read(void **state)
                                       "pci"};
     uint64_t n;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-        assert_true(pcipath_number(good[i], &n));
+        assert_true(pci_number(good[i], &n));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        assert_false(pcipath_number(bad[i], &n));
-    char text[PCIPATH_SIZE];
-    assert_true(pcipath_number("10000:e1:1f.7", &n));
-    pcipath_text(n, text);
+        assert_false(pci_number(bad[i], &n));
+    char text[PCI_TEXT_SIZE];
+    assert_true(pci_number("10000:e1:1f.7", &n));
+    pci_text(n, text);
     assert_string_equal(text, "10000:e1:1f.7");
     uint64_t bridge;
-    assert_true(pcipath_number("pci0000:3a", &bridge) && pcipath_number("0000:3a:00.0", &n) && bridge != n);
+    assert_true(pci_number("pci0000:3a", &bridge) && pci_number("0000:3a:00.0", &n) && bridge != n);
 }
 
 static void classes_are_those_of_the_tree(void **state)
@@ -180,20 +172,20 @@ static void classes_are_those_of_the_tree(void **state)
     look();
     static const struct {
         const char *dev;
-        enum plan_near near;
-    } cases[] = {{"same", PLAN_NEAR_PIX},  {"deep", PLAN_NEAR_PXB}, {"root", PLAN_NEAR_PHB},
-                 {"node", PLAN_NEAR_NODE}, {"far", PLAN_NEAR_SYS},  {"soft", PLAN_NEAR_SYS}};
+        enum topo_near near;
+    } cases[] = {{"same", TOPO_NEAR_PIX},  {"deep", TOPO_NEAR_PXB}, {"root", TOPO_NEAR_PHB},
+                 {"node", TOPO_NEAR_NODE}, {"far", TOPO_NEAR_SYS},  {"soft", TOPO_NEAR_SYS}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (unsigned p = 0; p < host->ports; p++) {
             if (strcmp(host->port[p].dev, cases[i].dev) != 0)
                 continue;
-            assert_int_equal(plan_near(&host->gpu[0].place, &host->port[p].place), cases[i].near);
-            assert_int_equal(plan_near(&host->port[p].place, &host->gpu[0].place), cases[i].near);
+            assert_int_equal(topo_tree_near(host, host->gpu[0].pci, host->port[p].pci), cases[i].near);
+            assert_int_equal(topo_tree_near(host, host->port[p].pci, host->gpu[0].pci), cases[i].near);
         }
     }
     uses(0, "same:1 PIX");
     assert_int_equal(why("soft"), PLAN_PORT_SOFTWARE);
-    assert_int_equal(why("root"), PLAN_PORT_SPARE);
+    assert_int_equal(why("root"), PLAN_PORT_FAR);
 }
 
 /* Eight GPUs, each with ports of its own below its switch; names do not follow the tree: mlx5_1 is not mlx5_10. */
@@ -360,7 +352,7 @@ static void without_a_gpu_all_are_used(void **state)
     assert_int_equal(plan.gpu[0].count, 16);
     assert_int_equal(why("mlx5_0"), PLAN_PORT_USED);
     assert_int_equal(why("mlx5_15"), PLAN_PORT_USED);
-    assert_int_equal(why("mlx5_16"), PLAN_PORT_SPARE);
+    assert_int_equal(why("mlx5_16"), PLAN_PORT_EXTRA);
     assert_int_equal(why("rxe0"), PLAN_PORT_SOFTWARE);
     named = "rxe0";
     look();
@@ -371,21 +363,25 @@ static void without_a_gpu_all_are_used(void **state)
 static void shares_are_even_for_all_counts(void **state)
 {
     (void)state;
-    struct pcipath gpu[8], port[24];
-    const struct pcipath *gpus[8];
-    struct plan_port_in in[24];
+    struct plan_ports_rule rule = {0};
+    host = topo_host_new(TOPO_SOURCE_SYSFS);
+    assert_non_null(host);
     for (unsigned g = 1; g <= 8; g++) {
         for (unsigned p = 1; p <= 24; p++) {
             for (unsigned card = 1; card <= 3; card++) {
-                for (unsigned i = 0; i < g; i++) {
-                    gpu[i] = (struct pcipath){.hops = 3, .hop = {1, 2, 1000 + i * 8}};
-                    gpus[i] = &gpu[i];
-                }
+                host->nodes = 0;
+                host->gpus = g;
+                host->ports = p;
+                int bridge = topo_pci_add(host, PCI_BRIDGE, -1), up = topo_pci_add(host, 1, bridge);
+                for (unsigned i = 0; i < g; i++)
+                    host->gpu[i].pci = topo_pci_add(host, host->gpu[i].number = 1000 + i * 8, up);
                 for (unsigned i = 0; i < p; i++) {
-                    port[i] = (struct pcipath){.hops = 3, .hop = {1, 2, 5000 + i / card * 8 + i % card}};
-                    in[i] = (struct plan_port_in){.place = &port[i], .rate_bits = 1, .link = 1, .active = true};
+                    host->port[i] = (struct topo_port){
+                        .rate_bits = 1, .link = TOPO_LINK_IB, .active = true, .channel_adapter = true, .port = 1};
+                    host->port[i].pci = topo_pci_add(host, 5000 + i / card * 8 + i % card, up);
                 }
-                assert_int_equal(plan_ports(&(struct plan_ports_in){p, g, in, gpus}, &plan), 0);
+                topo_settle(host);
+                assert_int_equal(plan_ports(host, &rule, &plan), 0);
                 unsigned least = UINT32_MAX, most = 0, split = 0;
                 for (unsigned i = 0; i < g; i++) {
                     least = plan.gpu[i].count < least ? plan.gpu[i].count : least;
@@ -418,61 +414,63 @@ static void a_gpu_of_another_class_is_found(void **state)
     tree_pci(below(0x40, 0, 0, 0, 0), 0, "0x1002", "0x038000", folder);
     look();
     assert_int_equal(host->gpus, 1);
-    assert_true(pcipath_number("0000:43:00.0", &number));
+    assert_true(pci_number("0000:43:00.0", &number));
     assert_int_equal(topo_gpu_find(host, tree_root, number), 1);
-    assert_int_equal(topo_gpu_find(host, tree_root, pcipath_function(&host->gpu[0].place)), 0);
+    assert_int_equal(topo_gpu_find(host, tree_root, host->gpu[0].number), 0);
     assert_int_equal(topo_gpu_find(host, tree_root, number + 8), -ENODEV);
     assert_int_equal(host->gpus, 2);
     tree_pci(below(0x08, 0, 0, 0, 0), 0, "0x1002", "0x038000", folder);
-    assert_true(pcipath_number("0000:0b:00.0", &number));
+    assert_true(pci_number("0000:0b:00.0", &number));
     assert_int_equal(topo_gpu_find(host, tree_root, number), 0); /* in PCI order all the same */
 }
 
-/* One GPU, or none, at a place; ports as they are given. Why the first of them is in the table or not. */
-static enum plan_port_why why_first(const struct plan_port_in *port, unsigned ports, bool far)
+/* A host with one GPU; ports as they are given, each near it (PIX) or far (SYS). Why the first is in the table or not. */
+static enum plan_port_why why_first(const struct topo_port *port, const bool *far, unsigned ports)
 {
-    static const struct pcipath here = {.numa = 0, .hops = 3, .hop = {1, 2, 3}},
-                                there = {.numa = 2, .hops = 1, .hop = {9}};
-    const struct pcipath *gpu = far ? &there : &here;
-    assert_int_equal(plan_ports(&(struct plan_ports_in){ports, 1, port, &gpu}, &plan), 0);
+    struct topo_host *h = topo_host_new(TOPO_SOURCE_SYSFS);
+    assert_non_null(h);
+    h->gpus = 1;
+    h->ports = ports;
+    for (unsigned i = 0; i < ports; i++) {
+        h->port[i] = port[i];
+        h->near[0][i] = far[i] ? TOPO_NEAR_SYS : TOPO_NEAR_PIX;
+    }
+    assert_int_equal(plan_ports(h, &(struct plan_ports_rule){0}, &plan), 0);
+    topo_free(h);
     return plan.why[0];
 }
 
 static void the_fabric_is_what_the_fastest_ports_are(void **state)
 {
     (void)state;
-    static const struct pcipath near = {.numa = 0, .hops = 3, .hop = {1, 2, 4}},
-                                far = {.numa = 1, .hops = 2, .hop = {5, 6}};
-    struct plan_port_in port[3];
+    struct topo_port port[3];
+    bool far[3] = {false};
     for (unsigned i = 0; i < 3; i++)
-        port[i] = (struct plan_port_in){.place = &near, .rate_bits = 100, .link = TOPO_LINK_ETHERNET, .active = true};
+        port[i] = (struct topo_port){
+            .rate_bits = 100, .link = TOPO_LINK_ETHERNET, .active = true, .channel_adapter = true, .pci = -1};
     port[0].link = TOPO_LINK_IB;
-    assert_int_equal(why_first(port, 3, false), PLAN_PORT_LINK);
+    assert_int_equal(why_first(port, far, 3), PLAN_PORT_LINK);
     port[0].rate_bits = 400; /* slower ones do not count, however many */
-    assert_int_equal(why_first(port, 3, false), PLAN_PORT_USED);
+    assert_int_equal(why_first(port, far, 3), PLAN_PORT_USED);
     port[1].rate_bits = 400; /* one of each: the lower number */
-    assert_int_equal(why_first(port, 2, false), PLAN_PORT_USED);
+    assert_int_equal(why_first(port, far, 2), PLAN_PORT_USED);
     port[0].link = TOPO_LINK_ETHERNET;
     port[1].link = TOPO_LINK_IB;
-    assert_int_equal(why_first(port, 2, false), PLAN_PORT_LINK);
+    assert_int_equal(why_first(port, far, 2), PLAN_PORT_LINK);
     port[0].link = TOPO_LINK_OTHER; /* none of use */
-    assert_int_equal(why_first(port, 1, false), PLAN_PORT_LINK);
+    assert_int_equal(why_first(port, far, 1), PLAN_PORT_LINK);
     /* Slow is what is a quarter of the fastest near one; of the fastest where nothing is near. */
     port[0].link = port[1].link = TOPO_LINK_IB;
     port[0].rate_bits = 99;
-    assert_int_equal(why_first(port, 2, false), PLAN_PORT_SLOW);
-    port[1].place = &far;
-    assert_int_equal(why_first(port, 2, false), PLAN_PORT_USED);
-    port[0].place = &far;
-    port[1].place = &near;
-    assert_int_equal(why_first(port, 2, true), PLAN_PORT_SLOW);
-    struct plan_ports_in much = {.ports = PLAN_PORTS_MAX + 1}, many = {.gpus = PLAN_PORTS_GPUS + 1};
-    assert_int_equal(plan_ports(&much, &plan), -E2BIG);
-    assert_int_equal(plan_ports(&many, &plan), -E2BIG);
+    assert_int_equal(why_first(port, far, 2), PLAN_PORT_SLOW);
+    far[1] = true;
+    assert_int_equal(why_first(port, far, 2), PLAN_PORT_USED);
+    far[0] = true;
+    assert_int_equal(why_first(port, far, 2), PLAN_PORT_SLOW);
 }
 
-/* Both reach the same two ports, one GPU by a switch: it has them, and the other one takes what is used least. */
-static void the_nearer_one_is_served_first(void **state)
+/* Both reach the same two ports, one GPU by a switch: none is shared all the same, as there are enough. */
+static void the_same_ports_are_shared_whatever_the_class(void **state)
 {
     (void)state;
     tree_gpu(below(0x10, 0, 0, 0, 0), 0);
@@ -480,8 +478,8 @@ static void the_nearer_one_is_served_first(void **state)
     tree_nic("mlx5_0", below(0x10, 0, 1, 0, 0), 0);
     tree_nic("mlx5_1", below(0x10, 0, 1, 0, 1), 0);
     look();
-    uses(0, "mlx5_0:1,mlx5_1:1 PIX");
-    uses(1, "mlx5_0:1 PHB");
+    uses(0, "mlx5_0:1 PIX");
+    uses(1, "mlx5_1:1 PHB");
 }
 
 #define TREE(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -505,7 +503,7 @@ int main(void)
         TREE(shares_are_even_for_all_counts),
         TREE(a_gpu_of_another_class_is_found),
         TREE(the_fabric_is_what_the_fastest_ports_are),
-        TREE(the_nearer_one_is_served_first),
+        TREE(the_same_ports_are_shared_whatever_the_class),
     };
     return cmocka_run_group_tests_name("topo", tests, NULL, NULL);
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pcipath.c - PCI addresses as text and as numbers. Called by src/topo and src/api. */
-#include "pcipath.h"
+/* pci.c - PCI addresses as text and as numbers. Called by src/topo, src/api and cli. */
+#include "pci.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define PCIPATH_BRIDGE (UINT64_C(1) << 63) /* tells a host bridge from the first function of its bus */
-
 /* Reads `digits` hexadecimal digits or more, up to the character `end`. NULL where they are not there. */
-static const char *pcipath_hex(const char *p, unsigned digits, unsigned most, char end, uint64_t *out)
+static const char *pci_hex(const char *p, unsigned digits, unsigned most, char end, uint64_t *out)
 {
     uint64_t value = 0;
     unsigned n = 0;
@@ -28,30 +26,35 @@ static const char *pcipath_hex(const char *p, unsigned digits, unsigned most, ch
     return end ? p + 1 : p;
 }
 
-bool pcipath_number(const char *text, uint64_t *out)
+bool pci_number(const char *text, uint64_t *out)
 {
     uint64_t domain, bus, device, function;
     bool bridge = strncmp(text, "pci", 3) == 0;
-    const char *p = pcipath_hex(text + (bridge ? 3 : 0), 4, 8, ':', &domain);
+    const char *p = pci_hex(text + (bridge ? 3 : 0), 4, 8, ':', &domain);
     if (p)
-        p = pcipath_hex(p, 2, 2, bridge ? '\0' : ':', &bus);
+        p = pci_hex(p, 2, 2, bridge ? '\0' : ':', &bus);
     if (!p)
         return false;
     if (bridge) {
-        *out = PCIPATH_BRIDGE | domain << 16 | bus << 8;
+        *out = PCI_BRIDGE | domain << 16 | bus << 8;
         return true;
     }
-    p = pcipath_hex(p, 2, 2, '.', &device);
+    p = pci_hex(p, 2, 2, '.', &device);
     if (p)
-        p = pcipath_hex(p, 1, 1, '\0', &function);
+        p = pci_hex(p, 1, 1, '\0', &function);
     if (!p || device > 31 || function > 7)
         return false;
     *out = domain << 16 | bus << 8 | device << 3 | function;
     return true;
 }
 
-void pcipath_text(uint64_t number, char out[PCIPATH_SIZE])
+void pci_text(uint64_t number, char out[PCI_TEXT_SIZE])
 {
-    snprintf(out, PCIPATH_SIZE, "%04x:%02x:%02x.%x", (unsigned)(number >> 16 & UINT32_MAX),
+    if (number & PCI_BRIDGE) {
+        snprintf(out, PCI_TEXT_SIZE, "pci%04x:%02x", (unsigned)(number >> 16 & UINT32_MAX),
+                 (unsigned)(number >> 8 & 0xff));
+        return;
+    }
+    snprintf(out, PCI_TEXT_SIZE, "%04x:%02x:%02x.%x", (unsigned)(number >> 16 & UINT32_MAX),
              (unsigned)(number >> 8 & 0xff), (unsigned)(number >> 3 & 31), (unsigned)(number & 7));
 }
