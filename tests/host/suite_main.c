@@ -5,7 +5,8 @@
  *   host_suite --plugin FILE [--as VERSION] [--ports 1,2,4] [--pes 2,3,4] [--clock virtual|real] [--caller c|c++]
  *              [--peer] [--keep-handles] [--unkind LIST] [--only NAME] [--seed N] [--threads]
  *
- * BRAID_QUICK=1: each number of ports with one number of PEs. --peer: a plugin of NVIDIA's, which leaves some things out (those are skipped). Next: suite.c, host_mini.h.
+ * Real ports that are given (tests/real/given.h) take the place of the emulated fabric, in real time; combinations that need more than
+ * there are are left out. BRAID_QUICK=1: each number of ports with one number of PEs. --peer: a plugin of NVIDIA's, which leaves some things out (those are skipped). Next: suite.c, host_mini.h.
  */
 #include "suite.h"
 
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "given.h"
 
 /** The caller that C++ makes, suite_caller.cc. */
 extern const struct host_caller suite_caller_cxx;
@@ -151,6 +153,8 @@ static int suite_real_main(struct suite_run *r, int pe)
     alarm(SUITE_REAL_LIMIT_S);
     snprintf(host, sizeof(host), "h%d", pe);
     setenv("BRAID_EMU_HOST", host, 1);
+    if (given_hosts())
+        given_ports(pe, r->ports, r->list, sizeof(r->list));
     host_world_real(&w, r->page, pe, r->pes, 1);
     return suite_pe(r, &w) ? 1 : 0;
 }
@@ -206,6 +210,14 @@ static void suite_line(struct suite_command *c, const struct suite_run *r, const
         at += n;
     }
     fflush(stdout);
+}
+
+/** Are there that many? Where none are given there is whatever the fabric is made of. */
+static bool suite_given_enough(int ports, int pes)
+{
+    char list[256];
+
+    return given_hosts() == 0 || (pes <= given_hosts() && given_ports(0, ports, list, sizeof(list)) == ports);
 }
 
 static void suite_combination(struct suite_command *c, int ports, int pes)
@@ -347,7 +359,8 @@ int main(int argc, char **argv)
 
     if (suite_arguments(argc, argv, &c))
         return 2;
-    if (bench_emu_load(NULL, &c.emu, why, sizeof(why))) {
+    c.real |= given_hosts() > 0;
+    if (!given_hosts() && bench_emu_load(NULL, &c.emu, why, sizeof(why))) {
         fprintf(stderr, "host_suite: %s\n", why);
         return 2;
     }
@@ -355,7 +368,7 @@ int main(int argc, char **argv)
            c.real ? "real" : "virtual", (unsigned long long)c.seed);
     for (int p = 0; p < c.n_ports; p++) {
         for (int n = 0; n < c.n_pes; n++) {
-            if (!quick || n == p % c.n_pes)
+            if ((!quick || n == p % c.n_pes) && suite_given_enough(c.ports[p], c.pes[n]))
                 suite_combination(&c, c.ports[p], c.pes[n]);
         }
     }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "given.h"
 #include "litmus_board.h"
 
 struct litmus_arguments {
@@ -38,7 +39,7 @@ static void litmus_usage(FILE *f)
         "  --first         with a rule off, the first violating seed is enough\n"
         "  --jobs N        worker processes (number of cores)\n"
         "  --shard I/N     every N-th block of seeds, from the I-th (0/1)\n"
-        "  --real          between processes, by the machine's clock; loads many CPUs\n"
+        "  --real          between processes, by the machine's clock; loads many CPUs; so on real ports in BRAID_TEST_PORTS\n"
         "  --tap           results as TAP\n"
         "  --verbose       each op and what is seen; in this process\n\n"
         "BRAID_QUICK=1 in the environment: a tenth of the seeds.\n\n"
@@ -170,6 +171,14 @@ static int litmus_parse(int argc, char **argv, struct litmus_arguments *a)
     return 0;
 }
 
+/** Whether real ports that are given are as many as a test needs; true where none are given, and the fabric is as wanted. */
+static bool litmus_given_enough(int pes, int ports)
+{
+    char list[1024];
+
+    return given_hosts() == 0 || (pes <= given_hosts() && given_ports(0, ports, list, sizeof(list)) == ports);
+}
+
 /** Cells of one test, mode and kind. */
 static bool litmus_add_ports(struct litmus_board *b, const struct litmus_arguments *a, const struct litmus_case *c,
                              uint64_t count)
@@ -179,7 +188,7 @@ static bool litmus_add_ports(struct litmus_board *b, const struct litmus_argumen
 
     for (int k = 0; k < LITMUS_PORT_COUNTS && ok; k++) {
         one.ports = litmus_port_counts[k];
-        if (a->ports == 0 || a->ports == one.ports)
+        if ((a->ports == 0 || a->ports == one.ports) && litmus_given_enough(c->test->pes, one.ports))
             ok = litmus_board_add(b, &one, count) != NULL;
     }
     return ok;
@@ -268,6 +277,21 @@ static void litmus_list(void)
         printf("  %-20s %s\n", r->rule, r->test);
 }
 
+/** What simulations are made with: the emulator in either clock, or ports that are given. 0, or -errno and why. */
+static int litmus_calls(const struct litmus_arguments *a, const struct emu_sim_api **out, char *why, size_t why_len)
+{
+    int rc;
+
+    if (given_hosts()) {
+        *out = litmus_real_api_given();
+        return 0;
+    }
+    rc = bench_emu_load(NULL, out, why, why_len);
+    if (rc == 0 && a->real)
+        *out = litmus_real_api(*out);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     struct litmus_arguments a = {.mode = -1, .kind = -1, .from = 1, .count = 100, .shards = 1};
@@ -287,11 +311,11 @@ int main(int argc, char **argv)
     if (getenv("BRAID_QUICK"))
         a.count = (a.count + 9) / 10;
     b = litmus_board_new(a.jobs, a.shard, a.shards);
-    if (!b || bench_emu_load(NULL, &emu, why, sizeof(why)) || !litmus_fill(b, &a)) {
+    a.real |= given_hosts() > 0;
+    if (!b || litmus_calls(&a, &emu, why, sizeof(why)) || !litmus_fill(b, &a)) {
         printf("Bail out! %s\n", !b ? "no memory" : b->n_cells ? "the board is full" : why);
         return 2;
     }
-    emu = a.real ? litmus_real_api(emu) : emu;
     for (unsigned i = 0; i < b->n_cells && a.verbose; i++)
         litmus_board_here(b, &b->cell[i], emu);
     rc = a.verbose ? 0 : litmus_board_run(b, emu);

@@ -204,6 +204,8 @@ __attribute__((format(printf, 2, 3))) void litmus_note(const struct litmus_pe *p
 /* litmus_real.c */
 /** The same calls for PEs that are processes in real time. One simulation at a time. */
 const struct emu_sim_api *litmus_real_api(const struct emu_sim_api *emu);
+/** Those of them that a simulation makes, on real ports that are given (tests/real/given.h), without an emulator. */
+const struct emu_sim_api *litmus_real_api_given(void);
 
 /* litmus_watch.c */
 /** A new watch of when.pe; must spans are added with litmus_must(). NULL: -ENOSPC. */

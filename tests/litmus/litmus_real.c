@@ -2,9 +2,12 @@
 /*
  * litmus_real.c - the same simulations with each PE a process of an emulated fabric in real time: what litmus_run.c asks of the
  * emulator, by fork(2) and the minihost's world of real processes. Seeds decide shapes, but no longer runs.
+ * On real ports where they are given (tests/real/given.h): then shapes decide libbraid's options and not the fabric, and no emulator is
+ * loaded.
  * Called by litmus.c; next: host_world_real.c, and the emulator by its environment.
  */
 #include "host_mini.h"
+#include "given.h"
 #include "litmus.h"
 
 #include <errno.h>
@@ -22,6 +25,7 @@ static struct emu_sim_api litmus_real_calls;
 static const struct emu_sim_api *litmus_real_emu;
 static struct host_world litmus_real_world; /* where the processes of a simulation meet, outside the fabric */
 static char litmus_real_fabric[512];
+static int litmus_real_pes, litmus_real_ports; /* on ports that are given; 0: on the emulator */
 
 static uint64_t litmus_real_now(void)
 {
@@ -30,8 +34,12 @@ static uint64_t litmus_real_now(void)
 
 static int litmus_real_wait(uint64_t deadline)
 {
-    if (litmus_real_now() < deadline)
-        sched_yield();
+    if (litmus_real_now() < deadline) {
+        if (litmus_real_ports) /* a software device of the kernel works on the CPUs that polls would burn */
+            usleep(20);
+        else
+            sched_yield();
+    }
     return 0;
 }
 
@@ -63,15 +71,54 @@ static int litmus_real_open(const struct emu_sim_options *o, struct emu_sim **ou
     return litmus_real_emu->open(o, out, why, why_len);
 }
 
+/** The same for ports that are given: the shape says how many. */
+static int litmus_real_open_given(const struct emu_sim_options *o, struct emu_sim **out, char *why, size_t why_len)
+{
+    *out = NULL;
+    if (sscanf(o->fabric, "nodes=%d,ports=%d", &litmus_real_pes, &litmus_real_ports) == 2)
+        return 0;
+    snprintf(why, why_len, "no nodes and ports in %s", o->fabric);
+    return -EINVAL;
+}
+
+static int litmus_real_pe_count_given(const struct emu_sim *sim)
+{
+    (void)sim;
+    return litmus_real_pes;
+}
+
+static int litmus_real_pe_ports_given(const struct emu_sim *sim, int pe, char *out, size_t len)
+{
+    int n = given_ports(pe, litmus_real_ports, out, len);
+
+    (void)sim;
+    return n < 0 ? n : 0;
+}
+
+static int litmus_real_pe_planes_given(const struct emu_sim *sim, int pe, char *out, size_t len)
+{
+    (void)sim;
+    (void)pe;
+    given_planes(litmus_real_ports, out, len);
+    return 0;
+}
+
+static void litmus_real_close_given(struct emu_sim *sim)
+{
+    (void)sim;
+}
+
 /** In the child, for good. */
 static void litmus_real_child(int pe, emu_sim_main_fn fn, void *arg, const char *name)
 {
     char host[16];
 
-    snprintf(host, sizeof(host), "h%d", pe);
-    setenv("BRAID_EMU", litmus_real_fabric, 1);
-    setenv("BRAID_EMU_NAME", name, 1);
-    setenv("BRAID_EMU_HOST", host, 1);
+    if (!litmus_real_ports) {
+        snprintf(host, sizeof(host), "h%d", pe);
+        setenv("BRAID_EMU", litmus_real_fabric, 1);
+        setenv("BRAID_EMU_NAME", name, 1);
+        setenv("BRAID_EMU_HOST", host, 1);
+    }
     exit(fn(arg, pe) ? 1 : 0);
 }
 
@@ -110,7 +157,7 @@ static int litmus_real_end(pid_t *pid, int n, char *why, size_t why_len)
 static int litmus_real_run(struct emu_sim *s, emu_sim_main_fn fn, void *arg, char *why, size_t why_len)
 {
     static unsigned runs;
-    int n = litmus_real_emu->pe_count(s), rc;
+    int n = litmus_real_calls.pe_count(s), rc;
     struct host_page *page = n <= LITMUS_PES ? host_page_new(n) : NULL;
     pid_t pid[LITMUS_PES] = {0};
     char name[40];
@@ -136,19 +183,39 @@ static uint64_t litmus_real_nothing(const struct emu_sim *s)
     return 0;
 }
 
+static void litmus_real_clock(struct emu_sim_api *calls)
+{
+    calls->run = litmus_real_run;
+    calls->now = litmus_real_now;
+    calls->wait = litmus_real_wait;
+    calls->charge = litmus_real_charge;
+    calls->shift = litmus_real_shift;
+    calls->barrier = litmus_real_barrier;
+    calls->alltoall = litmus_real_alltoall;
+    calls->end_time = litmus_real_nothing;
+    calls->trace_hash = litmus_real_nothing;
+}
+
 const struct emu_sim_api *litmus_real_api(const struct emu_sim_api *emu)
 {
     litmus_real_emu = emu;
     litmus_real_calls = *emu;
     litmus_real_calls.open = litmus_real_open;
-    litmus_real_calls.run = litmus_real_run;
-    litmus_real_calls.now = litmus_real_now;
-    litmus_real_calls.wait = litmus_real_wait;
-    litmus_real_calls.charge = litmus_real_charge;
-    litmus_real_calls.shift = litmus_real_shift;
-    litmus_real_calls.barrier = litmus_real_barrier;
-    litmus_real_calls.alltoall = litmus_real_alltoall;
-    litmus_real_calls.end_time = litmus_real_nothing;
-    litmus_real_calls.trace_hash = litmus_real_nothing;
+    litmus_real_clock(&litmus_real_calls);
+    return &litmus_real_calls;
+}
+
+const struct emu_sim_api *litmus_real_api_given(void)
+{
+    litmus_real_calls = (struct emu_sim_api){
+        .version = EMU_SIM_VERSION,
+        .size = sizeof(litmus_real_calls),
+        .open = litmus_real_open_given,
+        .close = litmus_real_close_given,
+        .pe_count = litmus_real_pe_count_given,
+        .pe_ports = litmus_real_pe_ports_given,
+        .pe_planes = litmus_real_pe_planes_given,
+    };
+    litmus_real_clock(&litmus_real_calls);
     return &litmus_real_calls;
 }

@@ -4,6 +4,7 @@
  * how fast writers write. Sizes are small and thresholds low, so that little data makes many pieces. Called by
  * litmus_run.c; next: the emulator's FABRIC SPEC, libbraid's table of options.
  */
+#include "given.h"
 #include "litmus.h"
 
 #include <inttypes.h>
@@ -124,6 +125,7 @@ static void litmus_wire(const struct litmus_case *c, struct litmus_draw *d, stru
     s->rails[0] = c->ports;
     /* Unknown planes cost lanes; told, they decide the pairing. Ports that are missing need them told. */
     s->know_planes = strstr(s->fabric, "planes") && (strstr(s->fabric, "without") || litmus_pick(d, 4));
+    s->know_planes |= given_hosts() > 0;
 }
 
 static void litmus_options(const struct litmus_case *c, struct litmus_draw *d, struct litmus_shape *s)
@@ -145,7 +147,11 @@ static void litmus_options(const struct litmus_case *c, struct litmus_draw *d, s
     litmus_setting(s, "word_depth=%s", litmus_word_of(d, words, 4));
     litmus_setting(s, "sq_depth=%s", litmus_word_of(d, queues, 5));
     litmus_setting(s, "pace=%s", litmus_pick(d, 4) ? "auto" : "off");
-    litmus_setting(s, "reply_timeout=%s", c->test->need & LITMUS_NEED_SLOW ? "10" : litmus_word_of(d, replies, 3));
+    /* Ports that are given may be a hundred times slower: what is asked for again before an answer can be there is never done. */
+    if (given_hosts())
+        litmus_setting(s, "reply_timeout=20000");
+    else
+        litmus_setting(s, "reply_timeout=%s", c->test->need & LITMUS_NEED_SLOW ? "10" : litmus_word_of(d, replies, 3));
     /* 1 ms: a lost packet must not outlast the run; where processes wait for a CPU 268 ms. */
     litmus_setting(s, "timeout=%d", c->real ? 16 : 8);
     litmus_setting(s, "log=%s", c->verbose ? "debug" : "warn");

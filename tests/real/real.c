@@ -87,9 +87,11 @@ static void real_child(struct real *r, int me)
     int rc;
 
     snprintf(host, sizeof(host), "h%d", r->per_host ? me / r->per_host : me);
-    setenv("BRAID_EMU", r->spec, 1);
-    setenv("BRAID_EMU_NAME", r->name, 1);
-    setenv("BRAID_EMU_HOST", host, 1);
+    if (r->spec) {
+        setenv("BRAID_EMU", r->spec, 1);
+        setenv("BRAID_EMU_NAME", r->name, 1);
+        setenv("BRAID_EMU_HOST", host, 1);
+    }
     rc = r->fn(r, me);
     real_check(r, me, rc == 0, "the program failed");
     exit(rc == 0 ? 0 : 1);

@@ -17,7 +17,7 @@ struct real_page;
 
 /** A run of n processes; process i is on host i / per_host (0: one a host). Fill in the first part. */
 struct real {
-    const char *spec;
+    const char *spec; /* NULL: no emulated fabric; ports are given (given.h) */
     int n, per_host;
     int (*fn)(struct real *r, int me); /* in each process; 0, or anything else for failure */
     void *arg;

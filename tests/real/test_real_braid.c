@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_real_braid.c - libbraid in several processes of an emulated fabric in real time: puts, gets, atomics, signals and
- * their order over two ports, blocking calls, a peer that dies; with --rates or --fast: rates.
+ * their order over two ports, blocking calls, a peer that dies; with --rates or --fast: rates. On real ports where they are given.
  */
 #include <braid/braid.h>
 #include <errno.h>
@@ -12,12 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "given.h"
 #include "real.h"
 
-enum { ROOM = 1 << 20, WORDS = 512, BYTES = (REAL_PROCS + 1) * ROOM, ROUNDS = 60, ADDS = 40 };
+enum { ROOM = 1 << 20, WORDS = 512, LEAST = (REAL_PROCS + 1) * ROOM, ROUNDS = 60, ADDS = 40 };
 
 /** One process's side. Bytes, then words. */
 struct pe {
@@ -27,6 +29,7 @@ struct pe {
     struct braid_channel *ch;
     struct braid_mem *mem;
     unsigned char *bytes;
+    size_t len; /* of bytes, without words */
     uint64_t *words;
     struct braid_key key[REAL_PROCS];
     uint64_t addr[REAL_PROCS];
@@ -36,9 +39,11 @@ struct pe {
 struct setup {
     const char *ports, *pace;
     uint64_t blocks; /* of a stream */
+    size_t block;    /* bytes of each */
+    int given;       /* how many of the ports that are given; 0: all */
 };
 
-static const struct setup usual = {"ports=mlx5_0:1,mlx5_1:1", "pace=auto", 0};
+static const struct setup usual = {"ports=mlx5_0:1,mlx5_1:1", "pace=auto", 0, 0, 0};
 
 struct name {
     uint64_t addr;
@@ -52,26 +57,48 @@ static int exchange(void *arg, const void *send, void *recv, size_t bytes_each)
     return real_alltoall(p->run, p->me, send, recv, bytes_each);
 }
 
+/** Between polls. A software device of the kernel works on the CPUs that polls would burn. */
+static void nap(const struct pe *p)
+{
+    if (!p->run->spec)
+        usleep(50);
+}
+
+static int wait_a_little(void *arg, uint64_t deadline_ns)
+{
+    (void)deadline_ns;
+    nap(arg);
+    return 0;
+}
+
 static int pe_open(struct pe *p, struct real *r, int me)
 {
     const struct setup *s = r->arg ? r->arg : &usual;
-    const char *settings[] = {s->ports, s->pace, "stripe_min=16384", NULL};
+    char ports[256] = "ports=", planes[64] = "planes=";
+    const char *settings[] = {r->spec ? s->ports : ports, s->pace, "stripe_min=16384", r->spec ? NULL : planes, NULL};
     struct braid_options o = BRAID_OPTIONS_INIT;
     struct braid_peers peers = {sizeof(peers), me, r->n, exchange, p};
     struct name mine[REAL_PROCS], theirs[REAL_PROCS];
-    int rc;
+    int rc = r->spec ? 0 : given_ports(me, s->given, ports + 6, sizeof(ports) - 6);
 
+    if (rc < 0)
+        return rc;
+    if (!r->spec)
+        given_planes(rc, planes + 7, sizeof(planes) - 7);
     *p = (struct pe){.run = r, .me = me, .n = r->n};
-    p->bytes = aligned_alloc(4096, BYTES + WORDS * 8);
+    p->len = s->blocks * s->block > LEAST ? s->blocks * s->block : LEAST;
+    p->bytes = aligned_alloc(4096, p->len + WORDS * 8);
     o.settings = settings;
+    o.wait = wait_a_little;
+    o.clock_arg = p;
     rc = p->bytes ? braid_open(&o, &p->b) : -ENOMEM;
     if (rc)
         return rc;
-    memset(p->bytes, 0, BYTES + WORDS * 8);
-    p->words = (uint64_t *)(void *)(p->bytes + BYTES);
+    memset(p->bytes, 0, p->len + WORDS * 8);
+    p->words = (uint64_t *)(void *)(p->bytes + p->len);
     rc = braid_connect(p->b, &peers);
     if (rc == 0)
-        rc = braid_mem_reg(p->b, p->bytes, BYTES + WORDS * 8, NULL, &p->mem);
+        rc = braid_mem_reg(p->b, p->bytes, p->len + WORDS * 8, NULL, &p->mem);
     for (int i = 0; rc == 0 && i < r->n; i++) {
         mine[i].addr = (uintptr_t)p->bytes;
         rc = braid_mem_key(p->mem, &mine[i].key);
@@ -100,7 +127,7 @@ static struct braid_remote at(struct pe *p, int pe, size_t off)
 
 static struct braid_remote word_at(struct pe *p, int pe, int i)
 {
-    return at(p, pe, BYTES + (size_t)i * 8);
+    return at(p, pe, p->len + (size_t)i * 8);
 }
 
 static uint64_t see(const struct pe *p, int i)
@@ -113,8 +140,10 @@ static bool wait_word(struct pe *p, int i, uint64_t value)
 {
     uint64_t end = real_now() + 40000000000u;
 
-    while (see(p, i) < value && real_now() < end)
-        braid_progress(p->ch);
+    while (see(p, i) < value && real_now() < end) {
+        if (braid_progress(p->ch) == 0)
+            nap(p);
+    }
     return see(p, i) >= value;
 }
 
@@ -228,28 +257,29 @@ static int peer_dies(struct real *r, int me)
     return rc;
 }
 
-/** PE 0 puts blocks to PE 1, eight outstanding. Result 0: bytes a second. */
+/** PE 0 puts blocks to PE 1, eight outstanding, each to its own place: one that follows another there has to wait for it. Result 0:
+ *  bytes a second. */
 static int stream(struct real *r, int me)
 {
+    const struct setup *s = r->arg;
     struct braid_done done = {0};
-    uint64_t begin, blocks = ((const struct setup *)r->arg)->blocks;
     struct pe p;
     int rc = pe_open(&p, r, me);
+    uint64_t begin = real_now();
 
-    begin = real_now();
-    for (uint64_t i = 0; me == 0 && rc == 0 && i < blocks; i++) {
-        struct braid_local src = {p.bytes + i % 8 * ROOM, p.mem};
+    for (uint64_t i = 0; me == 0 && rc == 0 && i < s->blocks; i++) {
+        struct braid_local src = {p.bytes + i * s->block, p.mem};
 
         if (i >= 8)
             rc = braid_done_wait(p.ch, &done, i - 7);
-        while (rc == 0 && (rc = braid_put(p.ch, 1, at(&p, 1, i % 8 * ROOM), src, ROOM, &done)) == -EAGAIN) {
+        while (rc == 0 && (rc = braid_put(p.ch, 1, at(&p, 1, i * s->block), src, s->block, &done)) == -EAGAIN) {
             braid_progress(p.ch);
             rc = 0;
         }
     }
     rc = rc ? rc : braid_quiet(p.ch, BRAID_ALL_PES);
     if (me == 0)
-        *real_result(r, 0) = (uint64_t)((double)blocks * ROOM * 1e9 / (double)(real_now() - begin));
+        *real_result(r, 0) = (uint64_t)((double)(s->blocks * s->block) * 1e9 / (double)(real_now() - begin));
     rc = rc ? rc : real_barrier(r);
     pe_close(&p);
     return rc;
@@ -266,7 +296,7 @@ static double stream_rate(const char *spec, struct setup *s)
 /** What is there is never exceeded; that it is reached needs a CPU now and then. limit: of a port, bytes a second. */
 static void two_ports(const char *spec, const char *pace, uint64_t blocks, double limit)
 {
-    struct setup single = {"ports=mlx5_0:1", pace, blocks}, both = {usual.ports, pace, blocks};
+    struct setup single = {"ports=mlx5_0:1", pace, blocks, ROOM, 0}, both = {usual.ports, pace, blocks, ROOM, 0};
     double one = 0, two = 0;
 
     for (int i = 0; i < 5 && (i == 0 || two < 1.8 * one); i++) {
@@ -294,6 +324,33 @@ static void two_fast_ports(void **state)
     two_ports("nodes=2,ports=2,rate=4G", "pace=auto", 400, 500e6);
 }
 
+/** Rates of 1, 2 and 4 ports whose rate somebody has limited, as far as they are given; each is to add its own. */
+static bool given_ports_add_up_now(void)
+{
+    const double least[] = {0, 1, 1.9, 2.85, 3.8};
+    uint64_t blocks = getenv("BRAID_QUICK") ? 60 : 120; /* a port's */
+    char ports[256];
+    double one = 0, rate;
+    bool ok = true;
+
+    for (int n = 1; n <= 4 && given_ports(0, n, ports, sizeof(ports)) > 0; n *= 2) {
+        struct setup s = {NULL, "pace=auto", (uint64_t)n * blocks, ROOM / 8, n};
+
+        rate = stream_rate(NULL, &s);
+        one = n == 1 ? rate : one;
+        print_message("# %d port%s: %.2f MB/s, %.2f times one\n", n, n == 1 ? "" : "s", rate / 1e6, rate / one);
+        ok &= rate >= least[n] * one;
+    }
+    return ok;
+}
+
+/** A machine that is busy with other things may take the time that the ports need. */
+static void given_ports_add_up(void **state)
+{
+    (void)state;
+    assert_true(given_ports_add_up_now() || given_ports_add_up_now() || given_ports_add_up_now());
+}
+
 static void run(int (*fn)(struct real *r, int me), int dies, const struct real *runs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -305,28 +362,40 @@ static void run(int (*fn)(struct real *r, int me), int dies, const struct real *
     }
 }
 
-static const struct real fabrics[] = {
+enum { FABRICS = 4 };
+
+static struct real fabrics[FABRICS] = {
     {.spec = "nodes=2,ports=2", .n = 2},
     {.spec = "nodes=4,ports=2,rate=10G", .n = 8, .per_host = 2},
     {.spec = "nodes=3,ports=2,unkind=all", .n = 3},
     {.spec = "nodes=2,ports=2,unkind=all,loss=0.003,jitter=10us", .n = 2},
 };
 
+static size_t n_fabrics = FABRICS;
+
+/** Two of the hosts that are given, then three, ... */
+static void take_given(void)
+{
+    n_fabrics = 0;
+    for (int n = 2; n <= given_hosts() && n <= FABRICS + 1; n++)
+        fabrics[n_fabrics++] = (struct real){.n = n};
+}
+
 static void signals_never_overtake_data(void **state)
 {
     (void)state;
-    run(ordered_stream, -1, fabrics, 4);
+    run(ordered_stream, -1, fabrics, n_fabrics);
 }
 
 static void atomics_and_gets_are_right(void **state)
 {
     (void)state;
-    run(atomics_and_gets, -1, fabrics, 4);
+    run(atomics_and_gets, -1, fabrics, n_fabrics);
 }
 
 static void a_dead_peer_fails_what_is_sent_to_it(void **state)
 {
-    const struct real three = {.spec = "nodes=3,ports=2", .n = 3};
+    const struct real three = {.spec = given_hosts() ? NULL : "nodes=3,ports=2", .n = 3};
 
     (void)state;
     run(peer_dies, 2, &three, 1);
@@ -336,15 +405,24 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest rates[] = {cmocka_unit_test(two_ports_carry_twice_as_much)};
     const struct CMUnitTest fast[] = {cmocka_unit_test(two_fast_ports)};
+    const struct CMUnitTest two[] = {
+        cmocka_unit_test(signals_never_overtake_data),
+        cmocka_unit_test(atomics_and_gets_are_right),
+    };
+    const struct CMUnitTest added[] = {cmocka_unit_test(given_ports_add_up)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(signals_never_overtake_data),
         cmocka_unit_test(atomics_and_gets_are_right),
         cmocka_unit_test(a_dead_peer_fails_what_is_sent_to_it),
     };
 
+    if (given_hosts())
+        take_given();
     if (argc > 1 && strcmp(argv[1], "--rates") == 0)
-        return cmocka_run_group_tests(rates, NULL, NULL);
+        return given_hosts() ? cmocka_run_group_tests(added, NULL, NULL) : cmocka_run_group_tests(rates, NULL, NULL);
     if (argc > 1 && strcmp(argv[1], "--fast") == 0)
         return cmocka_run_group_tests(fast, NULL, NULL);
+    if (given_hosts() == 2) /* nobody to die */
+        return cmocka_run_group_tests(two, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,10 +4,14 @@
 # guest.sh - what the commands that run inside a VM are written with: ports, cables, rates. $vm is a or b, $nics the number of links
 # between the two. Sourced by the guest's command.
 
-# rails HOSTS PORTS: PORTS bridges, each joining one NIC of each of HOSTS pretended hosts. Host H's port P is the rxe device hHpP on the
-# NIC ehHpP, whose cable ends in the bridge railP as shHpP. Port p reaches port p of other hosts only.
+# rails HOSTS PORTS: makes a fabric, in the place of one that there is: PORTS bridges, each joining one NIC of each of HOSTS pretended
+# hosts. Host H's port P is the rxe device hHpP on the NIC ehHpP, whose cable ends in the bridge railP as shHpP. Port p reaches port p of
+# other hosts only.
 rails() {
     local h p n ip='' rdma=''
+    for n in /sys/class/net/{eh,rail}*; do
+        [ ! -e "$n" ] || ip link del "${n##*/}"
+    done
     echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad # else a GID is not usable for a second
     for ((p = 0; p < $2; p++)); do
         ip+="link add rail$p mtu $mtu type bridge mcast_snooping 0"$'\n'
@@ -27,10 +31,4 @@ limit() {
     local rate=$1 n
     shift
     for n in "$@"; do tc qdisc replace dev "$n" root tbf rate "$rate" burst 64kb limit 8mb; done
-}
-
-# no_limit NIC...
-no_limit() {
-    local n
-    for n in "$@"; do tc qdisc del dev "$n" root; done
 }
