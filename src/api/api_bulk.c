@@ -145,23 +145,25 @@ static int api_bulk_whole(struct api_peer *peer, struct api_flow *flow, struct p
     }
 }
 
-/* The pieces of a plan, in order, up to one whose lane has no slot. How many were posted. */
+/* The pieces of a plan, in order, up to one whose lane has no slot: then the rest of it is worth nothing. How many were
+ * posted. */
 static unsigned api_bulk_pieces(struct api_peer *peer, struct api_flow *flow, struct plan_pick *pick,
-                                const struct plan_stripe *plan)
+                                struct plan_stripe *plan)
 {
     unsigned i = 0;
     for (; i < plan->count && api_bulk_slot(peer, flow, pick, plan->piece[i].lane, plan->piece[i].len); i++)
         api_bulk_post(peer, flow, pick, plan->piece[i].lane, plan->piece[i].len);
+    if (i < plan->count)
+        plan->rests = 0;
     return i;
 }
 
-/* Hands on as much of a large op as the lanes take, each a piece: while much is queued one by one, else as planned for all
- * lanes together. */
-static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow, struct plan_pick *pick)
+/* Hands on as much of a large op as the lanes take, each a piece: what a plan made in this pass meant for it; while much is
+ * queued one by one; else as planned for all lanes and all ops together. */
+static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow, struct plan_pick *pick, struct plan_stripe *plan)
 {
     const struct api_op *op = flow->head;
     struct plan_piece piece;
-    struct plan_stripe plan;
     unsigned posted = 0;
     struct plan_stripe_in in = {
         .remote_addr = op->remote_addr,
@@ -178,6 +180,9 @@ static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow, struct pla
         .slack_ns = flow->slack_ns,
         .lane = flow->lane,
     };
+    if (plan_stripe_behind(&in, plan) && api_bulk_pieces(peer, flow, pick, plan))
+        return 0;
+    plan->rests = 0; /* what is posted now it does not know of */
     while (in.len && plan_pull(&in, pick, &piece)) {
         if (piece.len == 0)
             return posted ? 0 : -EAGAIN;
@@ -192,12 +197,12 @@ static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow, struct pla
         return 0;
     for (;;) {
         peer->channel->count.plans += peer->lane_count;
-        int rc = plan_stripe(&in, &plan);
+        int rc = plan_stripe(&in, plan);
         if (rc)
             return rc;
-        if (plan.count == 0)
+        if (plan->count == 0)
             return -EAGAIN;
-        if (api_bulk_pieces(peer, flow, pick, &plan))
+        if (api_bulk_pieces(peer, flow, pick, plan))
             return 0;
     }
 }
@@ -326,6 +331,8 @@ unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
 {
     unsigned moved = 0;
     struct plan_pick pick;
+    struct plan_stripe plan;
+    plan.next = plan.rests = 0;
     flow->held = false;
     api_bulk_slots(peer, flow);
     if (flow->stale)
@@ -334,6 +341,9 @@ unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
     while (flow->head) {
         struct api_op *op = flow->head;
         unsigned plain = api_bulk_goes_whole(flow, op) ? api_bulk_plain(peer, &pick) : 0;
+        bool cut = op->cut && op->lane == PLAN_MAX_LANES;
+        if (plain || !cut)
+            plan.rests = 0;
         moved += plain;
         if (plain)
             continue;
@@ -341,8 +351,7 @@ unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
         if (op->gate && (rc = api_bulk_open(peer, op)) == -EAGAIN)
             return moved;
         if (!rc)
-            rc = op->cut && op->lane == PLAN_MAX_LANES ? api_bulk_cut(peer, flow, &pick)
-                                                       : api_bulk_whole(peer, flow, &pick);
+            rc = cut ? api_bulk_cut(peer, flow, &pick, &plan) : api_bulk_whole(peer, flow, &pick);
         if (rc == -EAGAIN) {
             flow->held = true;
             return moved;

@@ -274,6 +274,13 @@ struct plan_piece {
 struct plan_stripe {
     unsigned count;
     struct plan_piece piece[PLAN_MAX_LANES];
+    unsigned next, rests; /**< rest[next] up to rest[rests - 1]: what lanes should get of the transfers behind */
+    struct plan_rest {
+        unsigned lane;
+        uint64_t want;
+    } rest[PLAN_MAX_LANES];
+    uint64_t carry;   /**< bytes that cuts took from the pieces before */
+    uint64_t lead_ns; /**< the home lane's lead that it is for */
 };
 
 /**
@@ -291,6 +298,13 @@ struct plan_stripe {
  * len 0 or a bad lane count, -ENOTCONN where no lane is live, both with *out untouched.
  */
 int plan_stripe(const struct plan_stripe_in *in, struct plan_stripe *out);
+
+/**
+ * The pieces of the transfer behind the one that a plan was made for and covered whole, from the same plan: what is behind
+ * was poured over the lanes too. in: that transfer, on the same lanes, now, with what has been posted since being what the
+ * plan said. False, with count 0, where the plan has nothing for it (or none was made: next and rests 0): ask plan_stripe().
+ */
+bool plan_stripe_behind(const struct plan_stripe_in *in, struct plan_stripe *plan);
 
 /** How long a quantum and a half takes on the lane where that takes longest. For lanes as they are; while their paces stay so
  *  one look will do. At least 1. */

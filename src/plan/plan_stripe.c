@@ -313,20 +313,44 @@ static void plan_stripe_fill(const struct plan_stripe_in *in, const struct plan_
     }
 }
 
-static void plan_stripe_hand_out(const struct plan_stripe_in *in, uint32_t room, const struct plan_stripe_bids *bids,
-                                 struct plan_stripe *out)
+/* Cuts one transfer into what the lanes should get, from the first on that has not got all. */
+static void plan_stripe_hand_out(const struct plan_stripe_in *in, struct plan_stripe *out)
 {
-    uint64_t at = 0, carry = 0;
-    for (unsigned i = 0; i < bids->count && at < in->len; i++) {
-        unsigned k = plan_stripe_bidder(bids, i);
-        if (!(room >> k & 1))
-            continue;
-        uint64_t want = bids->want[i] + carry, len = plan_stripe_size(in, at, want);
-        /* What a cut took from one piece the next one gets, else the last would get it from all. */
-        carry = want > len ? min_u64(want - len, PLAN_CUT_ALIGN) : 0;
-        out->piece[out->count++] = (struct plan_piece){.lane = k, .offset = at, .len = len};
+    uint64_t at = 0;
+    out->count = 0;
+    while (out->next < out->rests && at < in->len) {
+        struct plan_rest *rest = &out->rest[out->next];
+        uint64_t want = rest->want + out->carry, len = plan_stripe_size(in, at, want);
+        out->piece[out->count++] = (struct plan_piece){.lane = rest->lane, .offset = at, .len = len};
         at += len;
+        if (at == in->len && want >= len + plan_stripe_least(in)) {
+            rest->want = want - len;
+            out->carry = 0;
+            return;
+        }
+        out->next++;
+        /* What a cut took from one piece the next one gets, else the last would get it from all. */
+        out->carry = want > len ? min_u64(want - len, PLAN_CUT_ALIGN) : 0;
     }
+}
+
+static void plan_stripe_rests(uint32_t room, const struct plan_stripe_bids *bids, struct plan_stripe *out)
+{
+    out->next = out->rests = 0;
+    out->carry = 0;
+    for (unsigned i = 0; i < bids->count; i++) {
+        unsigned k = plan_stripe_bidder(bids, i);
+        if (room >> k & 1)
+            out->rest[out->rests++] = (struct plan_rest){k, bids->want[i]};
+    }
+}
+
+bool plan_stripe_behind(const struct plan_stripe_in *in, struct plan_stripe *plan)
+{
+    plan->count = 0;
+    if (plan->lead_ns == plan_stripe_lead(in))
+        plan_stripe_hand_out(in, plan);
+    return plan->count > 0;
 }
 
 /* One piece on one lane; the whole, unless no message is that long. */
@@ -335,6 +359,7 @@ static int plan_stripe_whole(const struct plan_stripe_in *in, struct plan_stripe
     int lane = plan_stripe_lane(in->lane, in->lanes, in->now_ns, in->len);
     if (lane == -ENOTCONN)
         return lane;
+    out->next = out->rests = 0;
     out->count = lane >= 0;
     if (lane >= 0)
         out->piece[0] = (struct plan_piece){.lane = (unsigned)lane, .len = plan_stripe_size(in, 0, in->len)};
@@ -352,7 +377,7 @@ int plan_stripe(const struct plan_stripe_in *in, struct plan_stripe *out)
     plan_pick_begin(&pick, in->lane, in->lanes, in->now_ns);
     if (pick.weights == 0)
         return -ENOTCONN;
-    out->count = 0;
+    out->count = out->next = out->rests = 0;
     if (!pick.room)
         return 0;
     uint64_t slack_ns = in->slack_ns ? in->slack_ns : plan_stripe_slack(in->lane, in->lanes, in->piece_min);
@@ -362,6 +387,8 @@ int plan_stripe(const struct plan_stripe_in *in, struct plan_stripe *out)
         plan_stripe_pull(in, &pick, &bids);
     else
         plan_stripe_fill(in, &pick, plan_stripe_total(in), &bids);
-    plan_stripe_hand_out(in, pick.room, &bids, out);
+    plan_stripe_rests(pick.room, &bids, out);
+    out->lead_ns = plan_stripe_lead(in);
+    plan_stripe_hand_out(in, out);
     return 0;
 }
