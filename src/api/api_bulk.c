@@ -195,9 +195,11 @@ static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow, struct pla
     }
     if (posted)
         return 0;
+    if (pick->weights && !pick->room)
+        return -EAGAIN;
     for (;;) {
         peer->channel->count.plans += peer->lane_count;
-        int rc = plan_stripe(&in, plan);
+        int rc = plan_stripe(&in, pick, plan);
         if (rc)
             return rc;
         if (plan->count == 0)

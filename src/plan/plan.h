@@ -271,6 +271,20 @@ struct plan_piece {
     uint64_t len;
 };
 
+/** What plan_stripe() and plan_stripe_lane() look at, kept up to date while many pieces are handed out at one time. */
+struct plan_pick {
+    uint32_t room; /**< bit k: lane k has room */
+    uint32_t lanes;
+    uint64_t now_ns;
+    uint64_t weights;               /**< of all live lanes */
+    uint64_t load;                  /**< what they carry up to their ends: sum of weight * ns from now */
+    uint64_t late_ns;               /**< from now to the latest end of them */
+    uint64_t at_ns[PLAN_MAX_LANES]; /**< of a live lane: when a piece without length would end on it */
+};
+
+/** Looks at all lanes. */
+void plan_pick_begin(struct plan_pick *pick, const struct plan_lane *lane, unsigned lanes, uint64_t now_ns);
+
 struct plan_stripe {
     unsigned count;
     struct plan_piece piece[PLAN_MAX_LANES];
@@ -294,10 +308,10 @@ struct plan_stripe {
  * cuts lie on multiples of PLAN_CUT_ALIGN of the remote address. No piece is below piece_min and none leaves a rest below
  * piece_min, unless len is or piece_max is less than twice piece_min.
  *
- * 0 with out filled in; out->count == 0: nothing can go now, and then some lane has a backlog or no slot. -EINVAL for
- * len 0 or a bad lane count, -ENOTCONN where no lane is live, both with *out untouched.
+ * pick: of in's lanes, now. 0 with out filled in; out->count == 0: nothing can go now, and then some lane has a backlog or
+ * no slot. -EINVAL for len 0 or a bad lane count, -ENOTCONN where no lane is live, both with *out untouched.
  */
-int plan_stripe(const struct plan_stripe_in *in, struct plan_stripe *out);
+int plan_stripe(const struct plan_stripe_in *in, const struct plan_pick *pick, struct plan_stripe *out);
 
 /**
  * The pieces of the transfer behind the one that a plan was made for and covered whole, from the same plan: what is behind
@@ -315,20 +329,6 @@ uint64_t plan_stripe_slack(const struct plan_lane *lane, unsigned lanes, uint64_
  * and then to the lower number. -EAGAIN where no lane has room, -ENOTCONN where none is live.
  */
 int plan_stripe_lane(const struct plan_lane *lane, unsigned lanes, uint64_t now_ns, uint64_t len);
-
-/** What plan_stripe() and plan_stripe_lane() look at, kept up to date while many pieces are handed out at one time. */
-struct plan_pick {
-    uint32_t room; /**< bit k: lane k has room */
-    uint32_t lanes;
-    uint64_t now_ns;
-    uint64_t weights;               /**< of all live lanes */
-    uint64_t load;                  /**< what they carry up to their ends: sum of weight * ns from now */
-    uint64_t late_ns;               /**< from now to the latest end of them */
-    uint64_t at_ns[PLAN_MAX_LANES]; /**< of a live lane: when a piece without length would end on it */
-};
-
-/** Looks at all lanes. */
-void plan_pick_begin(struct plan_pick *pick, const struct plan_lane *lane, unsigned lanes, uint64_t now_ns);
 
 /** The lane that plan_stripe_lane() would give; room must not be 0. */
 static inline unsigned plan_pick_lane(const struct plan_pick *pick, const struct plan_lane *lane, uint64_t len)

@@ -354,40 +354,35 @@ bool plan_stripe_behind(const struct plan_stripe_in *in, struct plan_stripe *pla
 }
 
 /* One piece on one lane; the whole, unless no message is that long. */
-static int plan_stripe_whole(const struct plan_stripe_in *in, struct plan_stripe *out)
+static void plan_stripe_whole(const struct plan_stripe_in *in, const struct plan_pick *pick, struct plan_stripe *out)
 {
-    int lane = plan_stripe_lane(in->lane, in->lanes, in->now_ns, in->len);
-    if (lane == -ENOTCONN)
-        return lane;
-    out->next = out->rests = 0;
-    out->count = lane >= 0;
-    if (lane >= 0)
-        out->piece[0] = (struct plan_piece){.lane = (unsigned)lane, .len = plan_stripe_size(in, 0, in->len)};
-    return 0;
+    unsigned lane = plan_pick_lane(pick, in->lane, in->len);
+    out->count = 1;
+    out->piece[0] = (struct plan_piece){.lane = lane, .len = plan_stripe_size(in, 0, in->len)};
 }
 
-int plan_stripe(const struct plan_stripe_in *in, struct plan_stripe *out)
+int plan_stripe(const struct plan_stripe_in *in, const struct plan_pick *pick, struct plan_stripe *out)
 {
-    struct plan_pick pick;
     if (in->len == 0 || in->lanes == 0 || in->lanes > PLAN_MAX_LANES ||
         (in->piece_max && in->piece_max < PLAN_STRIPE_LEAST))
         return -EINVAL;
-    if (!in->cut)
-        return plan_stripe_whole(in, out);
-    plan_pick_begin(&pick, in->lane, in->lanes, in->now_ns);
-    if (pick.weights == 0)
+    if (pick->weights == 0)
         return -ENOTCONN;
     out->count = out->next = out->rests = 0;
-    if (!pick.room)
+    if (!pick->room)
         return 0;
+    if (!in->cut) {
+        plan_stripe_whole(in, pick, out);
+        return 0;
+    }
     uint64_t slack_ns = in->slack_ns ? in->slack_ns : plan_stripe_slack(in->lane, in->lanes, in->piece_min);
     struct plan_stripe_bids bids;
     bids.count = 0;
-    if (plan_stripe_much(in, &pick, plan_stripe_common(in, &pick), slack_ns))
-        plan_stripe_pull(in, &pick, &bids);
+    if (plan_stripe_much(in, pick, plan_stripe_common(in, pick), slack_ns))
+        plan_stripe_pull(in, pick, &bids);
     else
-        plan_stripe_fill(in, &pick, plan_stripe_total(in), &bids);
-    plan_stripe_rests(pick.room, &bids, out);
+        plan_stripe_fill(in, pick, plan_stripe_total(in), &bids);
+    plan_stripe_rests(pick->room, &bids, out);
     out->lead_ns = plan_stripe_lead(in);
     plan_stripe_hand_out(in, out);
     return 0;

@@ -75,7 +75,10 @@ static void fuzz_stripe(struct fuzz_bytes *bytes)
     }
     memset(&out, 0x5a, sizeof out);
     memcpy(&before, &out, sizeof out);
-    if (plan_stripe(&in, &out)) {
+    struct plan_pick pick = {0};
+    if (in.lanes <= PLAN_MAX_LANES)
+        plan_pick_begin(&pick, lane, in.lanes, in.now_ns);
+    if (plan_stripe(&in, &pick, &out)) {
         fuzz_must(fuzz_same(&out, &before, sizeof out), "a refusal leaves the output as it was");
         return;
     }

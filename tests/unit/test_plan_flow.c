@@ -96,9 +96,10 @@ static void flow_post(struct flow *f, unsigned k, unsigned op, uint64_t len)
 /* Hands out what the lanes take. */
 static void flow_pump(struct flow *f)
 {
+    struct plan_pick pick;
+    struct plan_stripe out = {0};
     while (f->op_next != f->op_head) {
         struct flow_op *op = &f->op[f->op_next % FLOW_OPS];
-        struct plan_stripe out = {0};
         struct plan_stripe_in in = {.remote_addr = (uint64_t)(f->op_next % 16) * f->op_len + op->handed,
                                     .len = op->len - op->handed,
                                     .behind = (f->op_head - f->op_next - 1) * f->op_len,
@@ -110,7 +111,10 @@ static void flow_pump(struct flow *f)
                                     .step_ns = f->piece_cost_ns,
                                     .now_ns = f->now_ns,
                                     .lane = f->lane};
-        assert_int_equal(plan_stripe(&in, &out), 0);
+        if (!plan_stripe_behind(&in, &out)) {
+            plan_pick_begin(&pick, f->lane, f->lanes, f->now_ns);
+            assert_int_equal(plan_stripe(&in, &pick, &out), 0);
+        }
         if (!out.count)
             break;
         for (unsigned i = 0; i < out.count; i++) {
@@ -145,7 +149,7 @@ static bool flow_poll(struct flow *f)
             f->now_ns += 35;
             wire->last_ack_ns = piece->ack_ns;
             plan_lane_acked(&f->lane[k], f->now_ns, piece->len);
-            if (plan_rate_take(&wire->rate, f->now_ns, piece->len, wire->held)) {
+            if (plan_rate_take(&wire->rate, f->now_ns, piece->len, wire->held ? f->lane[k].backlog : 0)) {
                 plan_lane_speed(&f->lane[k], &wire->rate);
                 plan_pace(&f->pace, &f->lane[k]);
             }

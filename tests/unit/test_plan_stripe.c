@@ -1,25 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_plan_stripe.c - how transfers are cut: properties over random inputs, and the cases one can name. Links plan alone. */
-#include "unit.h"
-
-#include "plan.h"
-
-enum { NOW = 1000000, MIB_NS = 42783, RTT = 5200 };
-
-/* A lane of 200 Gb/s with a quantum of 64 KiB, whose posted bytes end as they should. */
-static struct plan_lane lane_of(uint64_t mib_ns, uint64_t backlog)
-{
-    struct plan_lane lane = {.live = true,
-                             .slot = true,
-                             .mib_ns = (uint32_t)mib_ns,
-                             .weight = (uint32_t)((UINT64_C(1) << 32) / mib_ns),
-                             .rtt_ns = RTT,
-                             .window = 262144,
-                             .quantum = 65536};
-    if (backlog)
-        plan_lane_posted(&lane, NOW, backlog);
-    return lane;
-}
+#include "stripe_rig.h"
 
 static void classes_end_where_they_say(void **state)
 {
@@ -30,43 +11,6 @@ static void classes_end_where_they_say(void **state)
     assert_int_equal(plan_stripe_class(16383, 16384), PLAN_CLASS_MEDIUM);
     assert_int_equal(plan_stripe_class(16384, 16384), PLAN_CLASS_LARGE);
     assert_int_equal(plan_stripe_class(257, 257), PLAN_CLASS_LARGE);
-}
-
-static uint64_t random_below(uint64_t *random, uint64_t n)
-{
-    return unit_random(random) % n;
-}
-
-/* Fills in a random transfer over random lanes. Returns the number of live lanes. */
-static unsigned random_transfer(uint64_t *random, struct plan_stripe_in *in, struct plan_lane lane[PLAN_MAX_LANES])
-{
-    unsigned live = 0;
-    uint64_t deep = UINT64_C(1) << random_below(random, 24);
-    *in = (struct plan_stripe_in){
-        .remote_addr = unit_random(random) >> 8,
-        .len = 1 + random_below(random, UINT64_C(1) << random_below(random, 31)),
-        .behind = random_below(random, 2) ? 0 : random_below(random, UINT64_C(1) << random_below(random, 31)),
-        .cut = random_below(random, 8) != 0,
-        .lanes = 1 + (unsigned)random_below(random, PLAN_MAX_LANES),
-        .home = (unsigned)random_below(random, PLAN_MAX_LANES + 1),
-        .home_lead_ns = random_below(random, 2) ? 0 : random_below(random, 20000),
-        .piece_min = random_below(random, 2) ? 0 : random_below(random, 32768),
-        .piece_max = random_below(random, 4) ? 0 : 4096 + random_below(random, UINT64_C(1) << random_below(random, 31)),
-        .step_ns = random_below(random, 2) * 150,
-        .now_ns = NOW + random_below(random, 2) * random_below(random, 1000000),
-        .lane = lane,
-    };
-    for (unsigned k = 0; k < in->lanes; k++) {
-        lane[k] =
-            lane_of(10000 + random_below(random, 400000), random_below(random, 3) ? random_below(random, deep) : 0);
-        lane[k].live = random_below(random, 5) != 0;
-        lane[k].slot = random_below(random, 6) != 0;
-        lane[k].rtt_ns = (uint32_t)random_below(random, 20000);
-        lane[k].quantum = 1 + random_below(random, 200000);
-        lane[k].window = random_below(random, 10) ? lane[k].quantum * 2 + random_below(random, 200000) : PLAN_NO_LIMIT;
-        live += lane[k].live;
-    }
-    return live;
 }
 
 /* No small pieces, unless there is no other way. */
@@ -120,7 +64,7 @@ static void pieces_cover_the_front_of_a_transfer_once(void **state)
         struct plan_stripe_in in;
         struct plan_stripe out;
         unsigned live = random_transfer(&random, &in, lane);
-        int rc = plan_stripe(&in, &out);
+        int rc = stripe(&in, &out);
         assert_int_equal(rc, live ? 0 : -ENOTCONN);
         if (rc)
             continue;
@@ -154,7 +98,7 @@ static void the_quick_way_agrees(void **state)
             unknown++;
             continue;
         }
-        assert_true(live > 0 && plan_stripe(&in, &out) == 0);
+        assert_true(live > 0 && stripe(&in, &out) == 0);
         quick.count = quick.piece[0].len > 0;
         check_pieces(&in, &quick);
         check_progress(&in, &quick);
@@ -254,7 +198,7 @@ static void every_transfer_ends(void **state)
         for (unsigned turns = 0; in.remote_addr != end; turns++) {
             assert_true(turns < 60000);
             in.len = end - in.remote_addr;
-            assert_int_equal(plan_stripe(&in, &out), 0);
+            assert_int_equal(stripe(&in, &out), 0);
             for (unsigned i = 0; i < out.count; i++) {
                 plan_lane_posted(&lane[out.piece[i].lane], in.now_ns, out.piece[i].len);
                 in.remote_addr += out.piece[i].len;
@@ -323,7 +267,7 @@ static void lanes_end_together(void **state)
             lane[k].window = lane[k].quantum = PLAN_NO_LIMIT;
             slowest = lane[k].mib_ns > slowest ? lane[k].mib_ns : slowest;
         }
-        assert_int_equal(plan_stripe(&in, &out), 0);
+        assert_int_equal(stripe(&in, &out), 0);
         const struct plan_piece *tail = &out.piece[out.count - 1];
         assert_true(tail->offset + tail->len == in.len);
         /* A cut, and for each lane what the fastest carries in the nanosecond that levels are rounded by. */
@@ -362,7 +306,7 @@ static void equal_and_empty_gives_halves(void **state)
         }
         lane[lanes / 2].live = lanes == 2;
         unsigned live = lanes == 2 ? 2 : lanes - 1;
-        assert_int_equal(plan_stripe(&in, &out), 0);
+        assert_int_equal(stripe(&in, &out), 0);
         assert_int_equal(out.count, live);
         for (unsigned i = 0; i < out.count; i++)
             assert_in_range(out.piece[i].len, in.len / live - 256, in.len / live + 150 * live);
@@ -378,7 +322,7 @@ static void rates_give_shares(void **state)
     struct plan_stripe out;
     for (unsigned k = 0; k < 3; k++)
         lane[k].window = lane[k].quantum = PLAN_NO_LIMIT;
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_int_equal(out.count, 3);
     for (unsigned i = 0; i < 3; i++) {
         uint64_t fair = (UINT64_C(4) << 20) >> out.piece[i].lane;
@@ -401,12 +345,12 @@ static void the_home_lane_ends_later_by_its_lead(void **state)
                                 .lane = lane};
     struct plan_stripe out;
     lane[0].window = lane[0].quantum = lane[1].window = lane[1].quantum = PLAN_NO_LIMIT;
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_int_equal(out.count, 2);
     assert_in_range((uint64_t)end_of(&in, &out, 0) - RTT, 18850, 18950);
     assert_in_range((uint64_t)end_of(&in, &out, 1) - RTT, 23850, 23950);
     in.len = 100000; /* shorter than the lead: all on home */
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_true(out.count == 1 && out.piece[0].lane == 1 && out.piece[0].len == in.len);
 }
 
@@ -424,19 +368,19 @@ static void a_full_queue_is_pulled(void **state)
                                 .now_ns = NOW,
                                 .lane = lane};
     struct plan_stripe out;
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_int_equal(out.count, 2);
     assert_true(out.piece[0].lane == 1 && out.piece[0].len == 65536);
     assert_true(out.piece[1].lane == 0 && out.piece[1].len == 65536);
     in.len = 65536 + 16383; /* a rest below the minimum goes with its piece */
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_true(out.count == 1 && out.piece[0].len == in.len);
     in.len = 65536 + 16384;
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_true(out.count == 2 && out.piece[1].len == 16384);
     lane[0].backlog = lane[1].backlog = 262144;
     out.count = 9;
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_int_equal(out.count, 0);
 }
 
@@ -449,13 +393,13 @@ static void a_busy_lane_keeps_its_share_while_it_moves(void **state)
         .len = 200000, .cut = true, .lanes = 2, .home = 2, .piece_min = 8192, .now_ns = NOW, .lane = lane};
     struct plan_stripe out;
     lane[0].quantum = 131072;
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_int_equal(out.count, 1);
     assert_in_range(out.piece[0].len, 131072 - 512, 131072);
     plan_lane_acked(&lane[0], NOW + 10000, 200000);
     in.now_ns = NOW + 60000; /* lane 1 should have ended at 15,900 */
     lane[0].quantum = PLAN_NO_LIMIT;
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_true(out.count == 1 && out.piece[0].lane == 0 && out.piece[0].len == in.len);
 }
 
@@ -496,13 +440,13 @@ static void small_pieces_are_not_made(void **state)
     struct plan_stripe_in in = {
         .len = 16700, .cut = true, .lanes = 4, .home = 4, .piece_min = 8000, .now_ns = NOW, .lane = lane};
     struct plan_stripe out;
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_int_equal(out.count, 2);
     in.piece_min = 16384;
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_int_equal(out.count, 1);
     in.piece_min = UINT64_MAX;
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_true(out.count == 1 && out.piece[0].len == in.len);
 }
 
@@ -521,7 +465,7 @@ static void later_posts_get_less(void **state)
                                 .step_ns = 200};
     struct plan_stripe out;
     lane[0].window = lane[0].quantum = lane[1].window = lane[1].quantum = PLAN_NO_LIMIT;
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_int_equal(out.count, 2);
     double end = end_of(&in, &out, 0), other = end_of(&in, &out, 1) + 200;
     assert_true(end - other < 15 && other - end < 15);
@@ -538,10 +482,10 @@ static void long_messages_are_cut_even_where_ops_are_not(void **state)
                                 .now_ns = NOW,
                                 .lane = &lane};
     struct plan_stripe out;
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_true(out.count == 1 && out.piece[0].len == in.piece_max);
     in.len = in.piece_max + 100; /* no crumb of 100 bytes */
-    assert_int_equal(plan_stripe(&in, &out), 0);
+    assert_int_equal(stripe(&in, &out), 0);
     assert_true(out.count == 1 && in.len - out.piece[0].len >= 16384 && out.piece[0].len % PLAN_CUT_ALIGN == 0);
 }
 
@@ -554,17 +498,17 @@ static void nonsense_is_refused_and_changes_nothing(void **state)
     memcpy(&before, &out, sizeof(out));
     for (int cut = 0; cut < 2; cut++) {
         struct plan_stripe_in in = {.len = 0, .cut = cut, .lanes = 1, .lane = lane};
-        assert_int_equal(plan_stripe(&in, &out), -EINVAL);
+        assert_int_equal(stripe(&in, &out), -EINVAL);
         in = (struct plan_stripe_in){.len = 1000, .cut = cut, .lanes = 0, .lane = lane};
-        assert_int_equal(plan_stripe(&in, &out), -EINVAL);
+        assert_int_equal(stripe(&in, &out), -EINVAL);
         in.lanes = PLAN_MAX_LANES + 1;
-        assert_int_equal(plan_stripe(&in, &out), -EINVAL);
+        assert_int_equal(stripe(&in, &out), -EINVAL);
         in.lanes = 1;
         in.piece_max = 4095;
-        assert_int_equal(plan_stripe(&in, &out), -EINVAL);
+        assert_int_equal(stripe(&in, &out), -EINVAL);
         in.piece_max = 0;
         lane[0].live = false;
-        assert_int_equal(plan_stripe(&in, &out), -ENOTCONN);
+        assert_int_equal(stripe(&in, &out), -ENOTCONN);
         lane[0].live = true;
     }
     assert_memory_equal(&out, &before, sizeof(out));

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_plan_behind.c - one plan for many transfers: what lanes get of those behind the first is what they would get of one
+ * long transfer. Links plan alone.
+ */
+#include "stripe_rig.h"
+
+struct chain {
+    uint64_t got[PLAN_MAX_LANES], covered; /* bytes on each lane, and together */
+    unsigned transfers, pieces;
+};
+
+/* Hands out transfers of `each` bytes, of which the first is in->len long, as the engine does: until the plan has no more. */
+static struct chain chain_of(struct plan_stripe_in in, uint64_t each)
+{
+    struct chain c = {0};
+    struct plan_stripe plan;
+    assert_int_equal(stripe(&in, &plan), 0);
+    do {
+        uint64_t at = 0;
+        for (unsigned i = 0; i < plan.count; i++) {
+            const struct plan_piece *p = &plan.piece[i];
+            assert_true(p->offset == at && p->len > 0 && p->len <= in.len - at);
+            at += p->len;
+            assert_true(at == in.len || (in.remote_addr + at) % PLAN_CUT_ALIGN == 0);
+            c.got[p->lane] += p->len;
+            c.pieces++;
+        }
+        c.covered += at;
+        c.transfers++;
+        if (at < in.len) /* the rest of it is for later */
+            break;
+        in.len = min_u64(each, in.behind);
+        in.behind -= in.len;
+        in.remote_addr += 1 << 20;
+    } while (in.len && plan_stripe_behind(&in, &plan));
+    return c;
+}
+
+static void many_transfers_are_shared_as_one_is(void **state)
+{
+    (void)state;
+    uint64_t random = unit_seed(), chained = 0;
+    for (int round = 0; round < 20000; round++) {
+        struct plan_lane lane[PLAN_MAX_LANES];
+        struct plan_stripe_in in, whole;
+        if (!random_transfer(&random, &in, lane))
+            continue;
+        in.cut = true;
+        in.piece_max = 0;
+        whole = in;
+        whole.len += whole.behind;
+        whole.behind = 0;
+        struct chain one = chain_of(whole, 0), many = chain_of(in, in.len);
+        chained += many.transfers > 1;
+        assert_true(many.covered <= in.len + in.behind && many.pieces <= PLAN_MAX_LANES + many.transfers);
+        /* Each end of a transfer may leave a crumb to the next lane, and moves cuts to other lines. */
+        uint64_t slack = (in.piece_min + 4 * PLAN_CUT_ALIGN) * (many.transfers + 1);
+        for (unsigned k = 0; k < in.lanes; k++)
+            assert_true(many.got[k] <= one.got[k] + slack);
+        assert_true(many.covered + slack * in.lanes >= one.covered || many.transfers < 2);
+    }
+    print_message("# %lu plans served more than one transfer\n", chained);
+    assert_true(chained > 500);
+}
+
+static void a_plan_for_another_lead_is_none(void **state)
+{
+    (void)state;
+    struct plan_lane lane[2] = {lane_of(MIB_NS, 0), lane_of(MIB_NS, 0)};
+    struct plan_stripe_in in = {.len = 32768,
+                                .behind = 32768,
+                                .cut = true,
+                                .lanes = 2,
+                                .home = 0,
+                                .piece_min = 4096,
+                                .now_ns = NOW,
+                                .lane = lane};
+    struct plan_stripe plan;
+    assert_int_equal(stripe(&in, &plan), 0);
+    assert_true(plan.count == 1 && plan.piece[0].len == 32768); /* the other lane's half is behind */
+    in.behind = 0;
+    in.home_lead_ns = RTT;
+    assert_false(plan_stripe_behind(&in, &plan));
+    assert_int_equal(plan.count, 0);
+    in.home_lead_ns = 0;
+    assert_true(plan_stripe_behind(&in, &plan));
+    assert_true(plan.count == 1 && plan.piece[0].len == 32768 && plan.piece[0].lane != plan.rest[0].lane);
+    assert_false(plan_stripe_behind(&in, &plan));
+    struct plan_stripe none;
+    none.next = none.rests = 0;
+    none.lead_ns = 0;
+    assert_false(plan_stripe_behind(&in, &none));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_transfers_are_shared_as_one_is),
+        cmocka_unit_test(a_plan_for_another_lead_is_none),
+    };
+    return cmocka_run_group_tests_name("plan_behind", tests, NULL, NULL);
+}
