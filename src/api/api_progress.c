@@ -215,6 +215,8 @@ static unsigned api_poll_queue(struct braid_channel *ch, unsigned rail)
     struct rail_lane *lane;
     uint32_t end;
     ch->count.polls++;
+    if (taken == 0 && !rail_owes(queue))
+        return 0; /* as most are, where one thread looks after many rails */
     for (;;) {
         while ((lane = rail_ended(queue, &end))) {
             unsigned bulk = api_bulk_done(ch, queue, lane, end);

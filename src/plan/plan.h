@@ -212,7 +212,7 @@ struct plan_pace_in {
 
 /**
  * Sets lane->quantum and lane->window from its speed and round trip. quantum: half a round trip's worth, but so large that
- * feeding all rails costs one thread at most a quarter of its time, and at least piece_min; whole packets. window: a round
+ * feeding all rails costs one thread at most half of its time, and at least piece_min; whole packets. window: a round
  * trip's worth and two pieces, so that one can leave and another be fetched before the wire runs dry; that 2^stretch times, but
  * not more than it were at line rate, or 256 KiB.
  */
@@ -233,7 +233,7 @@ struct plan_threshold {
 
 /**
  * Cutting in two saves half the time on the wire and costs the CPU one more piece; it is done where it saves twice what it
- * costs, and pieces are not so small that a thread could not feed half of the rails with them. piece_cost_ns of CPU a
+ * costs, and pieces are not so small that a thread could not feed all rails with them. piece_cost_ns of CPU a
  * piece, mib_ns of the fastest lane, total_weight as in struct plan_pace_in. Both results are whole KiB, at least 1.
  */
 void plan_threshold(uint32_t piece_cost_ns, uint32_t mib_ns, uint64_t total_weight, struct plan_threshold *out);
@@ -320,7 +320,7 @@ int plan_stripe(const struct plan_stripe_in *in, const struct plan_pick *pick, s
  */
 bool plan_stripe_behind(const struct plan_stripe_in *in, struct plan_stripe *plan);
 
-/** How long a quantum and a half takes on the lane where that takes longest. For lanes as they are; while their paces stay so
+/** How long the longest share that is given at once takes on the lane where that takes longest. For lanes as they are; while their paces stay so
  *  one look will do. At least 1. */
 uint64_t plan_stripe_slack(const struct plan_lane *lane, unsigned lanes, uint64_t piece_min);
 

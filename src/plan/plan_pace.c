@@ -33,8 +33,8 @@ void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane)
         return;
     }
     uint64_t flight = (uint64_t)lane->rtt_ns * lane->weight >> 12;
-    /* One thread feeds all rails: a piece has to last them four times as long as it costs. */
-    uint64_t feed = UINT64_C(4) * in->piece_cost_ns * min_u64(in->total_weight, UINT32_MAX) >> 12;
+    /* One thread feeds all rails: a piece has to last them twice as long as it costs. */
+    uint64_t feed = UINT64_C(2) * in->piece_cost_ns * min_u64(in->total_weight, UINT32_MAX) >> 12;
     uint64_t quantum = min_u64(max_u64(max_u64(flight / 2, feed), max_u64(in->piece_min, 1)), PLAN_NO_LIMIT);
     quantum = plan_pace_round(quantum, PLAN_PACE_PACKET);
     lane->quantum = in->piece_max ? min_u64(quantum, in->piece_max) : quantum;
@@ -45,7 +45,7 @@ void plan_threshold(uint32_t piece_cost_ns, uint32_t mib_ns, uint64_t total_weig
 {
     /* Half the length saved on the wire is twice the cost: so long is a piece of the shortest transfer that is cut. */
     uint64_t bytes = (UINT64_C(2) * piece_cost_ns << 20) / max_u64(mib_ns, 1);
-    uint64_t feed = piece_cost_ns * min_u64(total_weight, UINT32_MAX) >> 13;
+    uint64_t feed = piece_cost_ns * min_u64(total_weight, UINT32_MAX) >> 12;
     out->piece_min = plan_pace_round(max_u64(max_u64(bytes, feed), 1), 1024);
     out->stripe_min = 2 * out->piece_min;
 }

@@ -150,6 +150,14 @@ static inline uint64_t plan_stripe_quantum(const struct plan_stripe_in *in, unsi
     return max_u64(min_u64(in->lane[lane].quantum, PLAN_NO_LIMIT), plan_stripe_least(in));
 }
 
+/* The longest share that is given at once: of a longer one a quantum is, and what is left must make a piece of its own, on the
+ * last of many lanes too, whose share is smaller by what posting to the others takes. */
+static inline uint64_t plan_stripe_once(const struct plan_stripe_in *in, unsigned lane)
+{
+    uint64_t quantum = plan_stripe_quantum(in, lane);
+    return quantum + max_u64(quantum / 2, 2 * plan_stripe_least(in));
+}
+
 /* Bytes to come, of this transfer and those behind it. */
 static inline uint64_t plan_stripe_total(const struct plan_stripe_in *in)
 {
@@ -162,9 +170,8 @@ uint64_t plan_stripe_slack(const struct plan_lane *lane, unsigned lanes, uint64_
     const struct plan_stripe_in in = {.piece_min = piece_min, .lane = lane};
     uint64_t slack_ns = 1;
     for (unsigned k = 0; k < lanes; k++) {
-        uint64_t quantum = plan_stripe_quantum(&in, k);
         if (lane[k].live)
-            slack_ns = max_u64(slack_ns, plan_stripe_ns(&lane[k], quantum + quantum / 2));
+            slack_ns = max_u64(slack_ns, plan_stripe_ns(&lane[k], plan_stripe_once(&in, k)));
     }
     return slack_ns;
 }
@@ -182,7 +189,7 @@ static inline uint64_t plan_stripe_common(const struct plan_stripe_in *in, const
     return ((plan_stripe_total(in) << 12) + pick->load) / pick->weights;
 }
 
-/* Whether so much is queued that the share of every lane with room is more than a quantum and a half. */
+/* Whether so much is queued that the share of every lane with room is more than is given at once. */
 static inline bool plan_stripe_much(const struct plan_stripe_in *in, const struct plan_pick *pick, uint64_t level_ns,
                                     uint64_t slack_ns)
 {
@@ -193,8 +200,7 @@ static inline bool plan_stripe_much(const struct plan_stripe_in *in, const struc
  * is known then. */
 static inline uint64_t plan_stripe_want(const struct plan_stripe_in *in, unsigned k, uint64_t share)
 {
-    uint64_t quantum = plan_stripe_quantum(in, k);
-    return share <= quantum + quantum / 2 ? max_u64(share, plan_stripe_least(in)) : quantum;
+    return share <= plan_stripe_once(in, k) ? max_u64(share, plan_stripe_least(in)) : plan_stripe_quantum(in, k);
 }
 
 /* Whether some lane that is under way ends before this one. */

@@ -370,6 +370,12 @@ bool rail_next(struct rail_queue *queue, struct rail_event *out);
  */
 struct rail_lane *rail_ended(struct rail_queue *queue, uint32_t *end);
 
+/** Whether there may be an event though rail_poll() has just given 0: something is still coming back from before. */
+static inline bool rail_owes(const struct rail_queue *queue)
+{
+    return queue->ending || queue->failing || queue->broken || queue->refused;
+}
+
 /** Takes the records of rail_ended() before number `to` off the books, all bulk WRITEs, of so many bytes together. */
 static inline void rail_retire_bulk(struct rail_queue *queue, struct rail_lane *lane, uint32_t to, uint64_t bytes)
 {
