@@ -78,8 +78,7 @@ struct bench_moe_work {
 /** One DeepEP channel of a PE. */
 struct bench_moe_channel {
     int index;
-    uint32_t first, end; /* the PE's own tokens */
-    uint32_t next;       /* of them: to be staged (dispatch), or reduced (combine) */
+    uint32_t next, end; /* of the own tokens: to be staged (dispatch), or reduced (combine); behind the last */
     struct bench_moe_work sending, reading;
     struct bench_moe_out *out;            /* of each node; owned */
     struct bench_moe_in *in;              /* of each node; owned */
