@@ -145,7 +145,9 @@ static int cli_emu_tree_add(const char *tree, const struct emu_real_port *p, int
     snprintf(name, sizeof(name), "class/infiniband_verbs/uverbs%d/ibdev", i);
     rc |= cli_emu_tree_file(tree, name, "%s\n", device);
     snprintf(name, sizeof(name), "class/infiniband_verbs/uverbs%d/abi_version", i);
-    return rc | cli_emu_tree_file(tree, name, "1\n");
+    rc |= cli_emu_tree_file(tree, name, "1\n");
+    snprintf(name, sizeof(name), "dev/infiniband/uverbs%d", i);
+    return rc | cli_emu_tree_link(tree, name, "/dev/null"); /* a character device that can be opened: nobody reads it */
 }
 
 int cli_emu_tree_make(char *out, size_t len, const char *host, const struct emu_real_port *port, int n)

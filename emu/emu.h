@@ -64,6 +64,7 @@ enum emu_op {
     EMU_OP_ATOMIC_RESPONSE,
     EMU_OP_ACK,
     EMU_OP_NAK,
+    EMU_OP_DATAGRAM,
 };
 
 enum { EMU_PKT_FIRST = 1, EMU_PKT_LAST = 2, EMU_PKT_ACK_REQ = 4, EMU_PKT_IMM = 8, EMU_PKT_SOLICITED = 16 };
@@ -96,8 +97,9 @@ struct emu_pkt {
     unsigned flags;
     uint32_t psn;
     uint32_t wire_bytes;
-    uint64_t va; /* RETH or AtomicETH */
-    uint32_t rkey;
+    uint64_t va;      /* RETH or AtomicETH */
+    uint32_t rkey;    /* a datagram's Q_Key */
+    uint32_t src_qpn; /* of a datagram */
     uint32_t dma_len;
     uint64_t compare_add, swap; /* AtomicETH; an atomic response carries the old value in swap */
     uint32_t imm;
@@ -421,7 +423,9 @@ struct emu_wqe {
     unsigned flags;
     uint32_t imm;
     uint64_t va, compare_add, swap;
-    uint32_t rkey;
+    uint32_t rkey;         /* of a datagram: its Q_Key */
+    struct emu_port *peer; /* and where it goes; NULL: nobody has that address */
+    uint32_t dest_qpn;
     uint32_t len;
     int n_sge;
     struct ibv_sge sge[EMU_MAX_SGE];
@@ -531,7 +535,7 @@ static inline uint32_t emu_qp_mtu(const struct emu_qp *qp)
     return 128u << qp->attr.path_mtu;
 }
 
-/** Creates an RC QP in RESET; NULL and errno. */
+/** Creates an RC or UD QP in RESET; NULL and errno. */
 struct emu_qp *emu_qp_new(struct emu_pd *pd, struct ibv_qp_init_attr *init);
 /** Ends a QP whatever it is doing; its completions are removed. 0 or an errno. */
 int emu_qp_destroy(struct emu_qp *qp);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emu_attr.c - which attributes an RC queue pair must be given for each change of state, and which values are possible
+ * emu_attr.c - which attributes a queue pair must be given for each change of state, and which values are possible
  * (IBA, Modify Queue Pair; ibv_modify_qp(3)). Decides only. Called by emu_qp.c; next: emu_qp.c applies them.
  */
-#include "emu.h"
+#include "emu_ud.h"
 
 #include <errno.h>
 
@@ -31,6 +31,18 @@ static const struct emu_attr_rule emu_attr_rules[] = {
     {IBV_QPS_SQD, IBV_QPS_RTS, 0, EMU_ATTR_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
     {IBV_QPS_SQD, IBV_QPS_SQD, 0,
      EMU_ATTR_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY},
+};
+
+static const struct emu_attr_rule emu_attr_rules_ud[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+    {IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_QKEY},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_QKEY},
+    {IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_QKEY},
+    {IBV_QPS_SQD, IBV_QPS_SQD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+    {IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_QKEY},
 };
 
 /** Only what the mask names is looked at. */
@@ -61,22 +73,29 @@ static bool emu_attr_values_ok(const struct ibv_qp_attr *a, int mask, enum ibv_m
     return ok;
 }
 
+static const struct emu_attr_rule *emu_attr_rule(const struct emu_qp *qp, enum ibv_qp_state to)
+{
+    const struct emu_attr_rule *r = emu_ud_is(qp) ? emu_attr_rules_ud : emu_attr_rules;
+    size_t n = emu_ud_is(qp) ? sizeof(emu_attr_rules_ud) : sizeof(emu_attr_rules);
+
+    for (size_t i = 0; i < n / sizeof(*r); i++) {
+        if (r[i].from == qp->ibv.state && r[i].to == to)
+            return &r[i];
+    }
+    return NULL;
+}
+
 int emu_attr_check(const struct emu_qp *qp, enum ibv_qp_state to, const struct ibv_qp_attr *a, int mask)
 {
     enum ibv_mtu active = (enum ibv_mtu)(__builtin_ctz((unsigned)qp->port->dev->fabric->spec.mtu) - 7);
+    const struct emu_attr_rule *r;
 
     if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != qp->ibv.state)
         return EINVAL;
     if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
         return mask & ~EMU_ATTR_ANY ? EINVAL : 0;
-    for (size_t i = 0; i < sizeof(emu_attr_rules) / sizeof(emu_attr_rules[0]); i++) {
-        const struct emu_attr_rule *r = &emu_attr_rules[i];
-
-        if (r->from != qp->ibv.state || r->to != to)
-            continue;
-        if ((mask & r->need) != r->need || (mask & ~(r->need | r->may | EMU_ATTR_ANY)))
-            return EINVAL;
-        return emu_attr_values_ok(a, mask, active) ? 0 : EINVAL;
-    }
-    return EINVAL;
+    r = emu_attr_rule(qp, to);
+    if (!r || (mask & r->need) != r->need || (mask & ~(r->need | r->may | EMU_ATTR_ANY)))
+        return EINVAL;
+    return emu_attr_values_ok(a, mask, active) ? 0 : EINVAL;
 }

@@ -205,6 +205,15 @@ static struct emu_ex *emu_ex_new(const struct emu_qp *qp)
     return NULL;
 }
 
+static void emu_ex_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+    struct ibv_send_wr *w = emu_ex_last(ex);
+
+    w->wr.ud.ah = ah;
+    w->wr.ud.remote_qpn = qpn;
+    w->wr.ud.remote_qkey = qkey;
+}
+
 static void emu_ex_fill(struct ibv_qp_ex *ex)
 {
     ex->wr_start = emu_ex_start;
@@ -217,6 +226,7 @@ static void emu_ex_fill(struct ibv_qp_ex *ex)
     ex->wr_send_imm = emu_ex_send_imm;
     ex->wr_atomic_fetch_add = emu_ex_fetch_add;
     ex->wr_atomic_cmp_swp = emu_ex_cmp_swp;
+    ex->wr_set_ud_addr = emu_ex_ud_addr;
     ex->wr_set_sge = emu_ex_sge;
     ex->wr_set_sge_list = emu_ex_sge_list;
     ex->wr_set_inline_data = emu_ex_inline;

@@ -3,8 +3,8 @@
  * emu_post.c - work requests as they are posted: what ibv_post_send(3) can see at once is refused at once; the rest (keys, bounds)
  * shows in the completion. Called by emu_abi.c; next: emu_req.c sends.
  */
-#include "emu.h"
 #include "emu_pattern.h"
+#include "emu_ud.h"
 
 #include <errno.h>
 #include <string.h>
@@ -20,11 +20,19 @@ static bool emu_post_known(enum ibv_wr_opcode op)
            op == IBV_WR_SEND_WITH_IMM || emu_post_is_read(op);
 }
 
+/** Whether what is posted now ends at once. */
+static bool emu_post_flushes(const struct emu_qp *qp)
+{
+    return qp->ibv.state == IBV_QPS_ERR || qp->ibv.state == IBV_QPS_SQE;
+}
+
 static int emu_post_check(const struct emu_qp *qp, const struct ibv_send_wr *wr)
 {
-    if (qp->ibv.state != IBV_QPS_RTS && qp->ibv.state != IBV_QPS_SQD && qp->ibv.state != IBV_QPS_ERR)
+    if (qp->ibv.state != IBV_QPS_RTS && qp->ibv.state != IBV_QPS_SQD && !emu_post_flushes(qp))
         return EINVAL;
     if (!emu_post_known(wr->opcode) || wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)
+        return EINVAL;
+    if (emu_ud_is(qp) && emu_ud_post_check(wr))
         return EINVAL;
     if (qp->sq_tail - qp->sq_freed >= qp->cap.max_send_wr)
         return ENOMEM;
@@ -76,7 +84,10 @@ static void emu_post_fill(struct emu_qp *qp, const struct ibv_send_wr *wr)
                           .inline_data = slot,
                           .status = IBV_WC_SUCCESS};
     w->len = len > EMU_MAX_MSG ? EMU_MAX_MSG + 1u : (uint32_t)len;
-    emu_post_target(w, wr);
+    if (emu_ud_is(qp))
+        emu_ud_target(w, wr);
+    else
+        emu_post_target(w, wr);
     if (wr->num_sge)
         memcpy(w->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*w->sge));
     if (!(wr->send_flags & IBV_SEND_INLINE))
@@ -101,10 +112,10 @@ int emu_post_send(struct emu_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
         emu_post_fill(qp, wr);
         qp->sq_tail++;
         (*taken)++;
-        if (qp->ibv.state == IBV_QPS_ERR)
+        if (emu_post_flushes(qp))
             emu_req_complete(qp, IBV_WC_WR_FLUSH_ERR);
     }
-    if (*taken && qp->ibv.state != IBV_QPS_ERR)
+    if (*taken && !emu_post_flushes(qp))
         emu_link_kick(qp);
     return rc;
 }

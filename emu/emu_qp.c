@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emu_qp.c - the life of an RC queue pair: create, change state, flush, destroy. Moves no data. Called by emu_abi.c and,
+ * emu_qp.c - the life of a queue pair: create, change state, flush, destroy. Moves no data. Called by emu_abi.c and,
  * on errors, by emu_req.c and emu_resp.c; next: emu_post.c for requests.
  */
 #include "emu_ahead.h"
 #include "emu_ex.h"
+#include "emu_ud.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,9 +25,9 @@ static bool emu_qp_init_ok(const struct ibv_qp_init_attr *init)
 {
     const struct ibv_qp_cap *c = &init->cap;
 
-    return init->qp_type == IBV_QPT_RC && init->send_cq && init->recv_cq && c->max_send_wr <= EMU_MAX_WR &&
-           c->max_recv_wr <= EMU_MAX_WR && c->max_send_sge <= EMU_MAX_SGE && c->max_recv_sge <= EMU_MAX_SGE &&
-           c->max_inline_data <= EMU_MAX_INLINE;
+    return (init->qp_type == IBV_QPT_RC || init->qp_type == IBV_QPT_UD) && init->send_cq && init->recv_cq &&
+           c->max_send_wr <= EMU_MAX_WR && c->max_recv_wr <= EMU_MAX_WR && c->max_send_sge <= EMU_MAX_SGE &&
+           c->max_recv_sge <= EMU_MAX_SGE && c->max_inline_data <= EMU_MAX_INLINE;
 }
 
 static bool emu_qp_same_device(const struct emu_pd *pd, const struct ibv_qp_init_attr *init)
@@ -181,6 +182,8 @@ static void emu_qp_copy_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *a
         to->max_dest_rd_atomic = a->max_dest_rd_atomic;
     if (mask & IBV_QP_MIN_RNR_TIMER)
         to->min_rnr_timer = a->min_rnr_timer;
+    if (mask & IBV_QP_QKEY)
+        to->qkey = a->qkey;
     if (mask & IBV_QP_DEST_QPN)
         to->dest_qp_num = a->dest_qp_num;
     if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
@@ -192,7 +195,8 @@ static void emu_qp_enter(struct emu_qp *qp, enum ibv_qp_state from)
     switch (qp->ibv.state) {
     case IBV_QPS_RTR:
         qp->epsn = qp->attr.rq_psn;
-        qp->peer = emu_fabric_find_gid(qp->ctx->dev->fabric, &qp->attr.ah_attr.grh.dgid);
+        if (!emu_ud_is(qp)) /* datagrams come from anybody */
+            qp->peer = emu_fabric_find_gid(qp->ctx->dev->fabric, &qp->attr.ah_attr.grh.dgid);
         break;
     case IBV_QPS_RTS:
         if (from == IBV_QPS_RTR)

@@ -4,7 +4,7 @@
  * from a shared one. A shared receive belongs to a queue pair from the first packet of its message on (IBA 10.2.9.1).
  * Called by emu_abi.c (post), emu_resp.c (messages), emu_qp.c (ends); next: emu_srq.c, emu_store.c, emu_cq.c.
  */
-#include "emu.h"
+#include "emu_ud.h"
 
 #include <errno.h>
 #include <string.h>
@@ -69,8 +69,13 @@ void emu_recv_complete(struct emu_qp *qp, enum ibv_wc_status status, const struc
     e.wc.opcode = p && p->op == EMU_OP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
     e.wc.byte_len = qp->msg_got;
     e.wc.qp_num = qp->ibv.qp_num;
+    if (p && p->op == EMU_OP_DATAGRAM) {
+        e.wc.wc_flags = IBV_WC_GRH;
+        e.wc.src_qp = p->src_qpn;
+        e.wc.sl = EMU_UD_SL_IPV4;
+    }
     if (p && (p->flags & EMU_PKT_IMM)) {
-        e.wc.wc_flags = IBV_WC_WITH_IMM;
+        e.wc.wc_flags |= IBV_WC_WITH_IMM;
         e.wc.imm_data = p->imm;
     }
     if (qp->ibv.srq)

@@ -7,6 +7,7 @@
  * without PSNs. After a loss nxt goes back; PSNs stay. Called by emu_link.c; next: emu_link.c (out), emu_cq.c (done).
  */
 #include "emu_ahead.h"
+#include "emu_ud.h"
 
 #include <string.h>
 
@@ -162,6 +163,8 @@ bool emu_req_wants(const struct emu_qp *qp)
 {
     const struct emu_wqe *w;
 
+    if (emu_ud_is(qp))
+        return emu_ud_wants(qp);
     if ((qp->ibv.state != IBV_QPS_RTS && qp->ibv.state != IBV_QPS_SQD) || qp->rnr_waiting || qp->sq_nxt == qp->sq_tail)
         return false;
     w = &qp->sq[qp->sq_nxt % (qp->cap.max_send_wr + 1u)];
@@ -302,6 +305,8 @@ struct emu_pkt *emu_req_next(struct emu_qp *qp)
 
     if (!emu_req_wants(qp))
         return NULL;
+    if (emu_ud_is(qp))
+        return emu_ud_next(qp);
     w = emu_wqe_at(qp, qp->sq_nxt);
     if (!emu_req_begin(qp, w))
         return NULL;
@@ -370,7 +375,7 @@ void emu_req_complete(struct emu_qp *qp, enum ibv_wc_status status)
     if (status == IBV_WC_SUCCESS && !qp->sig_all && !(w->flags & IBV_SEND_SIGNALED))
         return;
     lost = emu_cq_add((struct emu_cq *)qp->ibv.send_cq, &e, false) != 0;
-    if (status != IBV_WC_SUCCESS || lost)
+    if (lost || (status != IBV_WC_SUCCESS && qp->ibv.state != IBV_QPS_SQE))
         emu_qp_to_error(qp);
 }
 

@@ -8,7 +8,7 @@
  * one class), until there is; or it is dropped (loss=tail). What was on its way already is held in order, as a switch's
  * headroom does it. Called by emu_link.c; next: the queue pair's receive function.
  */
-#include "emu.h"
+#include "emu_ud.h"
 
 static struct emu_switch *emu_switch_of(const struct emu_port *p)
 {
@@ -39,7 +39,10 @@ static void emu_switch_deliver(struct emu_pkt *p)
     dst->rx_payload += emu_pkt_payload(p);
     emu_switch_trace(f, p);
     /* A packet for a QP that is gone, or from somebody it is not connected to, finds nobody (IBA 9.6). */
-    if (qp && qp->peer == p->src) {
+    if (qp && p->op == EMU_OP_DATAGRAM) {
+        if (emu_ud_is(qp))
+            emu_ud_receive(qp, p);
+    } else if (qp && qp->peer == p->src) {
         if (p->op == EMU_OP_READ_RESPONSE || p->op == EMU_OP_ATOMIC_RESPONSE || p->op == EMU_OP_ACK ||
             p->op == EMU_OP_NAK)
             emu_req_receive(qp, p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emu_sysfs.c - shows programs the emulated devices in /sys without touching it: an object for LD_PRELOAD whose open(), stat()
- * and so on turn paths below /sys/class/infiniband and a few others into paths below a folder (BRAID_EMU_SYSFS) where
+ * and so on turn paths below /sys/class/infiniband, /dev/infiniband and a few others into paths below a folder (BRAID_EMU_SYSFS) where
  * `braid emu` has laid out the same tree. Works without root, in containers. Knows nothing of devices.
  *
  * Only calls by a program's own name for them are seen: what libc opens for itself is not. Called by programs; next: libc.
@@ -25,8 +25,15 @@
 /* Makes a function of this file the one that a program finds by a name of libc. */
 #define EMU_SYSFS_AS(fn) __attribute__((visibility("default"), alias(fn)))
 
+/* The tree holds what is below /sys, and /dev/infiniband as dev/infiniband: UCX looks whether it may open a device's file there. */
 static const char *const emu_sysfs_below[] = {"/sys/class/infiniband", "/sys/class/infiniband_verbs",
-                                              "/sys/devices/pci0000:b0"};
+                                              "/sys/devices/pci0000:b0", "/dev/infiniband"};
+
+/** How much of a path the tree leaves out. */
+static size_t emu_sysfs_skip(const char *path)
+{
+    return strncmp(path, "/sys", 4) == 0 ? 4 : 0;
+}
 
 /** libc's own function. ISO C has no cast from object to function pointer; POSIX promises that the bytes are good. */
 static void emu_sysfs_next(void *fn, const char *name)
@@ -45,7 +52,7 @@ static const char *emu_sysfs_path(const char *path, char room[PATH_MAX])
         size_t len = strlen(emu_sysfs_below[i]);
 
         if (strncmp(path, emu_sysfs_below[i], len) == 0 && (path[len] == '\0' || path[len] == '/') &&
-            snprintf(room, PATH_MAX, "%s%s", tree, path + strlen("/sys")) < PATH_MAX)
+            snprintf(room, PATH_MAX, "%s%s", tree, path + emu_sysfs_skip(path)) < PATH_MAX)
             return room;
     }
     return path;
@@ -227,7 +234,7 @@ static ssize_t emu_sysfs_readlink(const char *path, char *out, size_t len)
     return next(emu_sysfs_path(path, room), out, len);
 }
 
-/** The answer begins with /sys again, wherever the tree lies. */
+/** The answer begins as the question did, wherever the tree lies. */
 static char *emu_sysfs_realpath(const char *path, char *out)
 {
     static char *(*next)(const char *, char *);
@@ -247,7 +254,7 @@ static char *emu_sysfs_realpath(const char *path, char *out)
         out = malloc(PATH_MAX);
     if (!out)
         return NULL;
-    end = stpcpy(out, "/sys");
+    end = stpcpy(out, emu_sysfs_skip(path) ? "/sys" : "");
     snprintf(end, PATH_MAX - 4, "%s", real + strlen(tree));
     return out;
 }

@@ -50,7 +50,8 @@ rxe                                         | cmd:modprobe   | kmod           | 
 rxe                                         | cmd:xz         | xz-utils       | xz
 rxe                                         | cmd:rdma       | iproute2       | iproute
 rxe                                         | cmd:tc         | iproute2       | iproute-tc
-rxe                                         | cmd:ib_write_bw | perftest      | perftest
+peers                                       | cmd:ucx_perftest | ucx-utils    | ucx
+rxe peers                                   | cmd:ib_write_bw | perftest      | perftest
 rxe                                         | drv:rxe        | ibverbs-providers | libibverbs
 coverage                                    | cmd:gcovr      | gcovr          | gcovr
 '

@@ -13,7 +13,7 @@
 static const struct conformance_check *const parts[] = {
     conformance_object_checks, conformance_state_checks, conformance_data_checks,  conformance_queue_checks,
     conformance_event_checks,  conformance_srq_checks,   conformance_psn_checks,   conformance_atomic_checks,
-    conformance_access_checks, conformance_retry_checks, conformance_mixed_checks,
+    conformance_access_checks, conformance_retry_checks, conformance_mixed_checks, conformance_ud_checks,
 };
 
 enum { PARTS = sizeof parts / sizeof parts[0] };

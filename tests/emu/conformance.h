@@ -26,7 +26,9 @@ enum {
     BUFFER = 1 << 18, /**< bytes registered at each end */
     GUARD = 4096,     /**< bytes before and behind them that nothing may touch */
     PATIENCE_S = 5,   /**< how long a check waits for what must come */
-    KNOWN_S = 1       /**< the same where it is known not to come */
+    KNOWN_S = 1,      /**< the same where it is known not to come */
+    QKEY = 0x1ee7,    /**< of datagrams */
+    GRH = 40          /**< bytes in front of a datagram in its receive */
 };
 
 /** What a main program knows and the list does not. Strings and functions must outlive the run. */
@@ -62,7 +64,7 @@ struct conformance {
 };
 
 /** Kinds of things a check made, released by the runner in reverse order, whatever the check did. */
-enum made_kind { MADE_MEMORY, MADE_PD, MADE_MR, MADE_CHANNEL, MADE_CQ, MADE_SRQ, MADE_QP };
+enum made_kind { MADE_MEMORY, MADE_PD, MADE_MR, MADE_CHANNEL, MADE_CQ, MADE_SRQ, MADE_QP, MADE_AH };
 
 struct made {
     enum made_kind kind;
@@ -101,6 +103,7 @@ extern const struct conformance_check conformance_atomic_checks[];
 extern const struct conformance_check conformance_access_checks[];
 extern const struct conformance_check conformance_retry_checks[];
 extern const struct conformance_check conformance_mixed_checks[];
+extern const struct conformance_check conformance_ud_checks[];
 
 /** A check that is known to end otherwise on one fabric, and what the specification says. */
 struct conformance_known {
@@ -143,6 +146,9 @@ struct ibv_cq *check_cq(struct check *c, int side, int cqe, struct ibv_comp_chan
 struct ibv_srq *check_srq(struct check *c, struct ibv_pd *pd, uint32_t wr, uint32_t sge);
 /** want->cap is updated with what the device gave. */
 struct ibv_qp *check_qp(struct check *c, struct ibv_pd *pd, struct ibv_qp_init_attr *want);
+/** from: the completion and header of a datagram that came from there; else attr tells. */
+struct ibv_ah *check_ah(struct check *c, struct ibv_pd *pd, struct ibv_ah_attr *attr);
+struct ibv_ah *check_ah_from(struct check *c, struct ibv_pd *pd, int side, struct ibv_wc *wc, void *grh);
 /** Releases something made above now; returns what the verbs call did. */
 int check_release(struct check *c, void *thing);
 /** Releases all; called by the runner. */
@@ -171,6 +177,7 @@ struct pair_options {
     bool sig_all;
     bool channel;             /**< completion channel for the receive CQ of B */
     bool loopback;            /**< both ends on port A */
+    bool datagrams;           /**< UD instead of RC; each end has an address handle for the other */
     uint32_t srq_wr;          /**< B receives from an SRQ of this size; 0: from a queue of its own */
     const struct side *share; /**< B is in this end's PD and receives from its SRQ */
     int qp_access, mr_access;
@@ -186,6 +193,7 @@ struct side {
     struct ibv_cq *scq, *rcq;
     struct ibv_srq *srq;
     struct ibv_qp *qp;
+    struct ibv_ah *ah;     /**< with datagrams: the other end's port */
     struct ibv_qp_cap cap; /**< what the device gave */
     uint32_t psn;          /**< first PSN that this end sends */
     uint8_t *buf;          /**< BUFFER bytes, registered as mr, GUARD bytes on both sides */
@@ -211,6 +219,7 @@ struct op {
     uint32_t lkey, rkey;   /**< other keys than the buffers' own */
     uint64_t remote_addr;  /**< another address than the remote buffer's */
     const void *local_ptr; /**< another address than the local buffer's */
+    uint32_t qkey, qpn;    /**< of a datagram: others than QKEY and the other end's */
 };
 
 struct pair_options pair_defaults(void);

@@ -128,6 +128,17 @@ struct ibv_qp *check_qp(struct check *c, struct ibv_pd *pd, struct ibv_qp_init_a
     return made(c, MADE_QP, ibv_create_qp(pd, want), "ibv_create_qp");
 }
 
+struct ibv_ah *check_ah(struct check *c, struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+    return made(c, MADE_AH, ibv_create_ah(pd, attr), "ibv_create_ah");
+}
+
+struct ibv_ah *check_ah_from(struct check *c, struct ibv_pd *pd, int side, struct ibv_wc *wc, void *grh)
+{
+    return made(c, MADE_AH, ibv_create_ah_from_wc(pd, wc, grh, (uint8_t)c->run->env->port[side]),
+                "ibv_create_ah_from_wc");
+}
+
 static int release(struct made m)
 {
     switch (m.kind) {
@@ -146,6 +157,8 @@ static int release(struct made m)
         return ibv_destroy_srq(m.thing);
     case MADE_QP:
         return ibv_destroy_qp(m.thing);
+    case MADE_AH:
+        return ibv_destroy_ah(m.thing);
     }
     return EINVAL;
 }

@@ -48,6 +48,12 @@ static const struct conformance_known table[] = {
     {"rxe", "local_write_other_pd", "QP operation error; IBA 9.9.2: local protection error", false},
     {"rxe", "local_error_behind_reads", "QP operation error; IBA 9.9.2: local protection error", false},
     {"rxe", "recv_bad_key", "QP operation error; IBA 9.9.3: local protection error", false},
+    {"rxe", "ud_own_qkey", "sent as it is; IBA 10.2.5: with the highest bit set it means the queue pair's own", false},
+    {"rxe", "ud_write_refused", "taken; ibv_post_send(3): UD knows SEND and SEND_WITH_IMM only", false},
+    {"rxe", "ud_read_refused", "taken; ibv_post_send(3): UD knows SEND and SEND_WITH_IMM only", false},
+    {"rxe", "ud_atomic_refused", "taken; ibv_post_send(3): UD knows SEND and SEND_WITH_IMM only", false},
+    {"rxe", "ud_send_queue_error", "the whole queue pair goes to ERR; IBA 10.3.1.5: the send queue alone, to SQE",
+     false},
     /* The emulator with switches of unkind= on. */
     {"emu-ooo", "write_order", "unkind=ooo: WRITEs pass each other, as where mlx5 places out of order", true},
     {"emu-ackvis", "fetch_add_count", "unkind=ackvis: the sum may be seen after the last atomic's answer", true},

@@ -73,7 +73,7 @@ static bool open_side(struct pair *p, int side)
     struct ibv_qp_init_attr init = {.send_cq = s->scq,
                                     .recv_cq = s->rcq,
                                     .srq = s->srq,
-                                    .qp_type = IBV_QPT_RC,
+                                    .qp_type = o->datagrams ? IBV_QPT_UD : IBV_QPT_RC,
                                     .sq_sig_all = o->sig_all,
                                     .cap = {.max_send_wr = o->send_wr,
                                             .max_recv_wr = o->recv_wr,
@@ -111,6 +111,18 @@ static struct ibv_ah_attr path_to(struct pair *p, int side)
     return ah;
 }
 
+/* What the steps of a UD queue pair need (ibv_modify_qp(3)). */
+static int datagram_mask(enum ibv_qp_state to)
+{
+    switch ((int)to) {
+    case IBV_QPS_INIT:
+        return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+    case IBV_QPS_RTS:
+        return IBV_QP_STATE | IBV_QP_SQ_PSN;
+    }
+    return IBV_QP_STATE;
+}
+
 int pair_attributes(struct pair *p, int side, enum ibv_qp_state to, struct ibv_qp_attr *attr)
 {
     const struct conformance *run = p->c->run;
@@ -129,6 +141,10 @@ int pair_attributes(struct pair *p, int side, enum ibv_qp_state to, struct ibv_q
                                  .timeout = o->timeout,
                                  .retry_cnt = o->retry,
                                  .rnr_retry = o->rnr_retry};
+    if (o->datagrams) {
+        attr->qkey = QKEY;
+        return datagram_mask(to);
+    }
     switch ((int)to) {
     case IBV_QPS_INIT:
         return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
@@ -165,6 +181,12 @@ bool pair_connect(struct pair *p)
         for (int side = 0; side < 2; side++)
             if (!check_equal(p->c, steps[i].what, pair_step(p, side, steps[i].to, 0), 0))
                 return false;
+    for (int side = 0; side < 2 && p->o.datagrams; side++) {
+        struct ibv_ah_attr path = path_to(p, side);
+        p->s[side].ah = check_ah(p->c, p->s[side].pd, &path);
+        if (!p->s[side].ah)
+            return false;
+    }
     return true;
 }
 
@@ -226,6 +248,11 @@ int pair_post(struct pair *p, int side, const struct op *op)
     wr.imm_data = htonl(op->imm);
     uint64_t remote = op->remote_addr ? op->remote_addr : pair_address(p, !side, op->remote);
     address(&wr, op, remote, op->rkey ? op->rkey : peer->mr->rkey);
+    if (s->ah && (op->opcode == IBV_WR_SEND || op->opcode == IBV_WR_SEND_WITH_IMM)) {
+        wr.wr.ud.ah = s->ah;
+        wr.wr.ud.remote_qpn = op->qpn ? op->qpn : peer->qp->qp_num;
+        wr.wr.ud.remote_qkey = op->qkey ? op->qkey : QKEY;
+    }
     return ibv_post_send(s->qp, &wr, &bad);
 }
 

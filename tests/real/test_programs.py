@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_programs.py - `braid emu` as a user meets it, and programs that know nothing of it: perftest, ibv_devinfo.
+"""test_programs.py - `braid emu` as a user meets it, and programs that know nothing of it: perftest, UCX, ibv_devinfo.
 
   test_programs.py BRAID        prints TAP
 """
@@ -144,6 +144,38 @@ def test_perftest():
         check("ib_write_bw, both ways on two queue pairs by the old calls", good, said)
         good, said = perftest("ib_send_bw", "-n", "100", "-e")
         check("ib_send_bw by events", good, said)
+        good, said = perftest("ib_send_bw", "-n", "100", "-c", "UD")
+        check("ib_send_bw by datagrams", good, said)
+
+
+UCX_TESTS = {"tag_bw": "65536", "tag_lat": "8", "ucp_put_bw": "65536", "ucp_get": "65536", "ucp_add": "8", "ucp_fadd": "8",
+             "ucp_cswap": "8", "stream_bw": "65536"}
+
+
+def ucx(test, size):
+    """Server and client of ucx_perftest over rc_verbs, whose connections are made by UD: (both ended well, what they said)."""
+    port = free_port()
+    settings = ["env", "UCX_TLS=rc_verbs,ud_verbs:aux,self", "UCX_NET_DEVICES=mlx5_0:1", "UCX_LOG_LEVEL=info", "ucx_perftest", "-p", port]
+    server = start("h0", *settings)
+    for _ in range(20):  # until the server listens
+        time.sleep(0.3)
+        client = start("h1", *settings, "127.0.0.1", "-t", test, "-s", size, "-n", "100", "-w", "10")
+        said = client.communicate(timeout=60)[0]
+        if client.returncode == 0 or server.poll() is not None or "refused" not in said:
+            break
+    if client.returncode != 0:
+        server.kill()
+    said += server.communicate(timeout=60)[0]
+    return client.returncode == 0 and "rc_verbs/mlx5_0:1" in said, said
+
+
+def test_ucx():
+    for test, size in UCX_TESTS.items():
+        if shutil.which("ucx_perftest"):
+            good, said = ucx(test, size)
+            check(f"ucx_perftest {test} runs over rc_verbs", good, said)
+        else:
+            TAP.skip(f"ucx_perftest {test} runs over rc_verbs", "not installed")
 
 
 def counters(text):
@@ -186,6 +218,7 @@ test_sysfs()
 test_namespace()
 test_devinfo()
 test_perftest()
+test_ucx()
 test_ctl()
 check("nothing is left in shared memory", not left_behind(), str(left_behind()))
 TAP.done()
