@@ -136,6 +136,7 @@ static int cli_plan_parse(int argc, char **argv, struct cli_plan_args *a, struct
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
+    argv[0] = "braid plan"; /* as getopt calls it */
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (c == 'h') {
             cli_plan_help(stdout);

@@ -83,6 +83,39 @@ static int smi_head_word(struct smi_table *t, unsigned head, const struct smi_wo
     return 1;
 }
 
+/* The row that a line is, and where its cells begin; -1: it is none. The name may run into the first cell. */
+static int smi_row_label(const struct smi_table *t, const struct smi_line *line, size_t *at)
+{
+    struct smi_word word, cell;
+    size_t used;
+    if (!smi_word_next(line, at, &word))
+        return -1;
+    int i = smi_label_find(t, word.text, word.len);
+    if (i >= 0) {
+        size_t then = *at;
+        return smi_word_next(line, &then, &cell) && smi_cell(cell.text, cell.len, &used) != SMI_NONE ? i : -1;
+    }
+    for (size_t n = word.len - 1; n > 0; n--) {
+        i = smi_label_find(t, word.text, n);
+        if (i >= 0 && smi_cell(word.text + n, word.len - n, &used) != SMI_NONE) {
+            *at -= word.len - n;
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Whether a row of the table is below its header. */
+static bool smi_row_below(const struct smi_table *t, unsigned head)
+{
+    for (unsigned n = head + 1; n < t->text->count && n < head + SMI_WINDOW; n++) {
+        size_t at = 0;
+        if (smi_row_label(t, &t->text->line[n], &at) >= 0)
+            return true;
+    }
+    return false;
+}
+
 /* Whether the line names columns, which are then the table's. Counts lines that might. */
 static bool smi_head(struct smi_table *t, unsigned head, unsigned *tries)
 {
@@ -101,8 +134,7 @@ static bool smi_head(struct smi_table *t, unsigned head, unsigned *tries)
     do
         more = smi_head_word(t, head, &word);
     while (more > 0 && smi_word_next(line, &at, &word));
-    bool row =
-        t->columns && smi_row_name(t, head, t->label[0].name, strlen(t->label[0].name)) == strlen(t->label[0].name);
+    bool row = t->columns && smi_row_below(t, head);
     if (more < 0 || !row)
         t->host->notes = notes;
     t->head = head;
@@ -135,28 +167,6 @@ struct smi_row {
     uint16_t at[SMI_COLUMNS];
     size_t end; /* of what was read, in the line */
 };
-
-/* The row that a line is, and where its cells begin; -1: it is none. The name may run into the first cell. */
-static int smi_row_label(const struct smi_table *t, const struct smi_line *line, size_t *at)
-{
-    struct smi_word word, cell;
-    size_t used;
-    if (!smi_word_next(line, at, &word))
-        return -1;
-    int i = smi_label_find(t, word.text, word.len);
-    if (i >= 0) {
-        size_t then = *at;
-        return smi_word_next(line, &then, &cell) && smi_cell(cell.text, cell.len, &used) != SMI_NONE ? i : -1;
-    }
-    for (size_t n = word.len - 1; n > 0; n--) {
-        i = smi_label_find(t, word.text, n);
-        if (i >= 0 && smi_cell(word.text + n, word.len - n, &used) != SMI_NONE) {
-            *at -= word.len - n;
-            return i;
-        }
-    }
-    return -1;
-}
 
 /* Whether a word that is no cell stands where one was, so that it counts as one. */
 static bool smi_misread(const struct smi_word *word)

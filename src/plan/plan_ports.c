@@ -96,6 +96,41 @@ static int plan_best(const struct plan_give *v, unsigned g, bool unused)
     return best;
 }
 
+/*
+ * Moves one GPU away from port `from`, to one with at most `most` users, by way of others that move on. GPUs have one port each here.
+ * Where the choices of GPUs are nested, as in a tree, the greedy first round leaves nothing to move; tables need not be trees.
+ */
+static bool plan_shift(struct plan_give *v, unsigned from, unsigned most, bool *seen)
+{
+    seen[from] = true;
+    for (unsigned g = 0; g < v->gpus; g++) {
+        struct plan_ports_gpu *gpu = &v->out->gpu[g];
+        if (gpu->mapped || gpu->count != 1 || gpu->port[0] != from)
+            continue;
+        for (unsigned i = 0; i < v->host->ports; i++) {
+            if (!v->has[g][i] || seen[i] || (v->out->users[i] > most && !plan_shift(v, i, most, seen)))
+                continue;
+            gpu->port[0] = (uint16_t)i;
+            v->out->users[from]--;
+            v->out->users[i]++;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* No port has two users more than another that one of them could have. */
+static void plan_level(struct plan_give *v)
+{
+    for (unsigned i = 0; i < v->host->ports; i++) {
+        bool moved = true;
+        while (moved && v->out->users[i] > 1) {
+            bool seen[TOPO_PORTS] = {false};
+            moved = plan_shift(v, i, v->out->users[i] - 2, seen);
+        }
+    }
+}
+
 /* One port for each GPU, then what nobody uses in turns. */
 static void plan_rounds(struct plan_give *v)
 {
@@ -110,6 +145,8 @@ static void plan_rounds(struct plan_give *v)
             plan_give(v, g, (unsigned)i);
             given = true;
         }
+        if (round == 0)
+            plan_level(v);
     }
 }
 

@@ -5,13 +5,19 @@
  */
 #include "plan_ports.h"
 
+/* Functions of one device share the link above it. */
+static bool plan_uplink_same(const struct topo_pci *a, const struct topo_pci *b)
+{
+    return a == b || (a->number && a->parent == b->parent && a->number >> 3 == b->number >> 3);
+}
+
 /* Whether the port is behind the link above a node. */
 static bool plan_uplink_has(const struct topo_host *host, unsigned i, int node)
 {
     int at = host->port[i].pci;
-    while (at >= 0 && at != node)
+    while (at >= 0 && !plan_uplink_same(&host->pci[at], &host->pci[node]))
         at = host->pci[at].parent;
-    return at == node && node >= 0;
+    return at >= 0;
 }
 
 uint64_t plan_uplink_need(const struct topo_host *host, const struct plan_ports_out *out, int node, bool users_only)
@@ -25,6 +31,15 @@ uint64_t plan_uplink_need(const struct topo_host *host, const struct plan_ports_
     return need;
 }
 
+/* The first of the functions that share the link above a node and tell what it carries: one number for one link. */
+static int plan_uplink_first(const struct topo_host *host, int node)
+{
+    int first = 0;
+    while (!host->pci[first].link_bits || !plan_uplink_same(&host->pci[first], &host->pci[node]))
+        first++;
+    return first;
+}
+
 int plan_uplink(const struct topo_host *host, const struct plan_ports_out *out, unsigned i)
 {
     int worst = -1;
@@ -32,10 +47,10 @@ int plan_uplink(const struct topo_host *host, const struct plan_ports_out *out, 
     if (host->hinted || out->why[i] > PLAN_PORT_EXTRA)
         return -1;
     for (int at = host->port[i].pci; at >= 0; at = host->pci[at].parent) {
-        uint64_t need = plan_uplink_need(host, out, at, false), can = host->pci[at].link_bits;
-        if (can && need > can && (double)can / (double)need < least) {
+        uint64_t can = host->pci[at].link_bits, need = can ? plan_uplink_need(host, out, at, false) : 0;
+        if (need > can && (double)can / (double)need < least) {
             least = (double)can / (double)need;
-            worst = at;
+            worst = plan_uplink_first(host, at);
         }
     }
     return worst;

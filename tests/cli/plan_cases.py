@@ -9,7 +9,7 @@ def ports_of(text):
         gpus, _, ports = item.partition(":")
         first, _, last = gpus.partition("-")
         for gpu in range(int(first), int(last or first) + 1):
-            table[f"GPU{gpu}"] = [p if p.count(":") in (1, 3) else p + ":1" for p in ports.split("+")]
+            table[f"GPU{gpu}"] = [p if p.count(":") in (1, 3) else p + ":1" for p in ports.split("+") if p]
     return table
 
 
@@ -86,6 +86,20 @@ CASES = {
                       "unused": "rdmap81s0:1 rdmap201s0:1"},
     "X13": {"files": ["hwloc-aws-g6.48xl.xml"], "status": 1, "ports": "0-7:rdmap150s0",
             "class": {"GPU0": "NODE", "GPU3": "NODE", "GPU4": "SYS"}},
+    # Small files of the same shapes.
+    "as X01": {"files": ["nccl-two-switches.xml"], "status": 0, "ports": "0:mlx5_0+mlx5_1 1:mlx5_2", "class": {"GPU0": "PXB"},
+               "notes": ["is a label", "may be what NCCL should believe"]},
+    "as X04": {"files": ["nccl-file-order.xml"], "status": 0, "class": {"GPU0": "PIX"},
+               "ports": "0:0101:00:00.0 1:0103:00:00.0 2:0104:00:00.0 3:0102:00:00.0"},
+    "as X06": {"files": ["nccl-one-nic.xml"], "status": 1, "ports": "0-2:0101:00:00.0",
+               "class": {"GPU0": "PHB", "GPU1": "PHB", "GPU2": "SYS"}},
+    "as X09, NCCL": {"files": ["nccl-efa.xml"], "status": 0, "ports": "0-1:rdmap16s27", "class": {"GPU0": "PIX"},
+                     "notes": ["neither RC nor atomics"]},
+    "as X09, hwloc": {"files": ["hwloc-two-bridges.xml"], "status": 0, "ports": "0-1:rdmap16s27 2-3:rdmap32s27",
+                      "class": {"GPU0": "PHB"}, "notes": ["neither RC nor atomics"]},
+    "as X10": {"files": ["hwloc-four-ports.xml"], "status": 0, "class": {"GPU0": "PIX"},
+               "ports": " ".join(f"{g}:" + "+".join(f"rdmap{b + i}s0" for i in range(4)) for g, b in enumerate((67, 99, 131)))},
+    "as X13": {"files": ["hwloc-far.xml"], "status": 1, "ports": "0-1:rdmap133s0", "class": {"GPU0": "NODE", "GPU1": "SYS"}},
 }
 for _name in ("X04", "X05"):
     CASES[_name]["ports"] = " ".join(f"{i}:{0x0101 + i:04x}:00:00.0" for i in range(8))
@@ -109,5 +123,112 @@ def near(*rows):
     return [row.split() for row in rows]
 
 
+def own(count, ports, mine="PIX", other="SYS"):
+    """A row for each GPU: of ports, in blocks, its own and others."""
+    each = len(ports) // count
+    return near(*[" ".join(mine if i // each == g else other for i in range(len(ports))) for g in range(count)])
+
+
+def host(count, ports, rows):
+    return {"gpus": gpus(count), "ports": ports, "near": rows}
+
+
+def pairs(names, mine="PIX"):
+    """Two GPUs for each port, or for each two of more."""
+    each = len(names) // 2
+    return near(*[" ".join(mine if i // each == g // 2 else "SYS" for i in range(len(names))) for g in range(4)])
+
+
+SLOW = dict(IB, gbps=25)
+R12 = [dict(IB, dev=f"mlx5_{i}", gbps=25 if i > 7 else 200, state="DOWN" if i in (0, 2, 4, 6) else "ACTIVE") for i in range(10)]
+R14 = {"a": ("mlx5_0 mlx5_3 mlx5_5 mlx5_8", "mlx5_1 mlx5_2"), "b": ("mlx5_0 mlx5_1 mlx5_4 mlx5_5", "mlx5_2 mlx5_3")}
+R27 = [{"port": i, "index": 3, "v2": True, "gid": f"{0:020x}ffff0a00{i:02x}05"} for i in range(8)]
+R61 = [("mlx5_0", IB), ("mlx5_1", ETH), ("mlx5_2", dict(ETH, state="DOWN")), ("mlx5_3", IB), ("mlx5_4", IB), ("mlx5_5", IB),
+       ("mlx5_6", IB), ("mlx5_7", ETH), ("mlx5_8", dict(ETH, state="DOWN")), ("mlx5_9", IB), ("mlx5_10", IB), ("mlx5_11", IB)]
+R61_OWN = [0, 3, 4, 5, 6, 9, 10, 11]
+
+# A dual-port 200 Gb/s card in a x8 slot of 16 GT/s, which carries 126 Gb/s, and one in a x16 slot of 32; near none of five GPUs.
+NARROW = {"pci": [{"pci": "pci0000:10"}, {"pci": "pci0000:20"}, {"pci": "pci0000:30"},
+                  {"pci": "0000:20:01.0", "parent": 1}, {"pci": "0000:21:00.0", "parent": 3, "width": 8, "speed": 16000},
+                  {"pci": "0000:21:00.1", "parent": 3, "width": 8, "speed": 16000},
+                  {"pci": "0000:30:01.0", "parent": 2}, {"pci": "0000:31:00.0", "parent": 6, "width": 16, "speed": 32000},
+                  {"pci": "0000:31:00.1", "parent": 6, "width": 16, "speed": 32000}] +
+                 [{"pci": f"0000:1{g}:00.0", "parent": 0} for g in range(1, 6)],
+          "gpus": [{"pci": f"0000:1{g}:00.0", "node": 8 + g} for g in range(1, 6)],
+          "ports": [dict(IB, gbps=200, dev=f"mlx5_{i}", node=n) for i, n in enumerate((4, 5, 7, 8))]}
+
+PAIR = near(*[" ".join("PIX" if g // 2 == i else "SYS" for i in range(4)) for g in range(8)])
+
 HOSTS = {
+    "R01 host 1": {"status": 0, "ports": "0-1:mlx5_0 2-3:mlx5_1 4-5:mlx5_6 6-7:mlx5_7",
+                   "host": host(8, same(IB, "mlx5_0 mlx5_1 mlx5_6 mlx5_7"),
+                                PAIR)},
+    "R01 host 2": {"status": 0, "ports": "0-1:mlx5_0 2-3:mlx5_5 4-5:mlx5_6 6-7:mlx5_9",
+                   "host": host(8, same(IB, "mlx5_0 mlx5_5 mlx5_6 mlx5_9"),
+                                PAIR)},
+    "R03": {"status": 0, "ports": "0:mlx5_0+mlx5_1 1:mlx5_2+mlx5_3 2:mlx5_6+mlx5_7 3:mlx5_8+mlx5_9",
+            "host": host(4, same(IB, "mlx5_0 mlx5_1 mlx5_2 mlx5_3 mlx5_6 mlx5_7 mlx5_8 mlx5_9"), pairs("01236789", "PXB"))},
+    "R05": {"status": 0, "ports": " ".join(f"{i}:roce_rail{i + 1}" for i in range(8)),
+            "host": host(8, same(ETH, " ".join(f"roce_rail{i + 1}" for i in range(8))), own(8, range(8)))},
+    "R09": {"status": 0, "ports": "0:mlx5_10", "args": ["--only", "^mlx5_1"], "unused": "mlx5_1:1",
+            "host": host(1, same(IB, "mlx5_1 mlx5_10"), near("PIX PIX"))},
+    "R11": {"status": 0, "ports": one_each("mlx5_%d", 4), "class": {"GPU0": "PIX"},
+            "host": host(4, same(IB, "mlx5_0 mlx5_1 mlx5_2 mlx5_3"), own(4, range(4)))},
+    "R11 by a map": {"status": 1, "args": ["--map", "GPU0=mlx5_0,mlx5_1"], "notes": ["several classes"],
+                     "ports": "0:mlx5_0+mlx5_1 1:mlx5_1 2:mlx5_2 3:mlx5_3",
+                     "host": host(4, same(IB, "mlx5_0 mlx5_1 mlx5_2 mlx5_3"), own(4, range(4)))},
+    "R12": {"status": 0, "ports": "0:mlx5_1 1:mlx5_3 2:mlx5_5 3:mlx5_7", "unused": "mlx5_0:1 mlx5_6:1 mlx5_8:1 mlx5_9:1",
+            "host": host(4, R12, [row + ["PHB", "PHB"] for row in own(4, range(8))])},
+    "R12 nothing nearer": {"status": 0, "ports": "0:mlx5_1+mlx5_3+mlx5_5+mlx5_7", "unused": "mlx5_8:1 mlx5_9:1",
+                           "host": host(1, R12, near(" ".join(["PHB"] * 10)))},
+    "R22": {"status": 0, "ports": "0:mlx5_2 1:mlx5_3", "unused": "mlx5_0:1 mlx5_1:1",
+            "host": host(2, same(dict(ETH, mtu=1024), "mlx5_0") + same(dict(ETH, state="DOWN"), "mlx5_1") +
+                         same(IB, "mlx5_2 mlx5_3"), near("PIX PIX PIX SYS", "SYS SYS SYS PIX"))},
+    "R27": {"status": 0, "ports": one_each("mlx5_%d"), "explain": ["mlx5_0:1.*GID 3 10.0.0.5", "mlx5_7:1.*GID 3 10.0.7.5"],
+            "host": dict(host(8, same(ETH, " ".join(f"mlx5_{i}" for i in range(8))), own(8, range(8), "PIX", "NODE")), gids=R27)},
+    "R30": {"status": 0, "ports": "0:mlx5_1", "unused": "mlx5_0:1",
+            "host": host(1, [dict(IB, dev="mlx5_0", unstable=True), dict(IB, dev="mlx5_1")], near("PIX PIX"))},
+    "R30 alone": {"status": 0, "ports": "0:mlx5_0",
+                  "host": host(1, [dict(IB, dev="mlx5_0", unstable=True), dict(IB, dev="mlx5_1")], near("PIX SYS"))},
+    "R36": {"status": 0, "ports": "0:mlx5_bond_0", "notes": ["at least two"],
+            "host": host(1, [dict(ETH, dev="mlx5_bond_0", bond="bond0", wires=2)], near("PIX"))},
+    "R45": {"status": 0, "ports": "0-1:mlx5_0", "args": ["--peers", "127"], "explain": [r"mlx5_0:1 .* 508: GPU0 GPU1"],
+            "host": host(2, same(IB, "mlx5_0"), near("PIX", "PIX"))},
+    "R59": {"status": 0, "ports": "0:mlx5_0", "unused": "siw_eth0:1 rxe0:1",
+            "host": host(1, same(ETH, "mlx5_0") + same(dict(ETH, software=True), "siw_eth0 rxe0"), near("PIX SYS SYS"))},
+    "R59 asked for": {"status": 1, "ports": "0:rxe0", "args": ["--only", "rxe0"],
+                      "host": host(1, same(ETH, "mlx5_0") + same(dict(ETH, software=True), "siw_eth0 rxe0"), near("PIX SYS SYS"))},
+    "R61": {"status": 0, "ports": " ".join(f"{g}:{R61[i][0]}" for g, i in enumerate(R61_OWN)),
+            "unused": "mlx5_1:1 mlx5_2:1 mlx5_7:1 mlx5_8:1",
+            "host": host(8, [dict(kind, dev=d) for d, kind in R61],
+                         near(*[" ".join("PIX" if i == g or R61[i][1]["link"] == "Ethernet" else "NODE" for i in range(12))
+                                for g in R61_OWN]))},
+    "a virtual function beside its own": {
+        "status": 0, "ports": "0:mlx5_0", "unused": "mlx5_1:1",
+        "host": {"pci": [{"pci": "pci0000:10"}, {"pci": "0000:10:01.0", "parent": 0}, {"pci": "0000:11:00.0", "parent": 1},
+                         {"pci": "0000:11:00.1", "parent": 1}, {"pci": "0000:12:00.0", "parent": 0}],
+                 "gpus": [{"pci": "0000:12:00.0", "node": 4}],
+                 "ports": [dict(IB, dev="mlx5_0", node=2), dict(IB, dev="mlx5_1", node=3, physical="0000:11:00.0")]}},
+    "a narrow slot counts": {
+        "status": 1, "notes": ["0000:21:00.0", "it is one budget"], "ports": "0:mlx5_0 1:mlx5_2 2:mlx5_3 3:mlx5_1 4:mlx5_2",
+        "host": NARROW},
+    "a port that fewer could use comes first": {
+        "status": 1, "ports": "0:mlx5_2 1:mlx5_0+mlx5_1",
+        "host": host(2, same(IB, "mlx5_0 mlx5_1 mlx5_2"), near("NODE NODE NODE", "PIX PIX SYS"))},
+    "a table that is no tree": {
+        "status": 1, "ports": "0:b 1:a 2:b 3:c 4:c 5:d 6:a",
+        "host": host(7, same(IB, "a b c d"), near("PHB PHB SYS SYS", "PHB PHB SYS SYS", "SYS PIX SYS SYS", "SYS SYS PHB PHB",
+                                                  "SYS SYS PHB PHB", "SYS SYS SYS PIX", "NODE SYS NODE SYS"))},
+    "all share all": {"status": 0, "args": ["--share", "all"], "ports": "0:mlx5_0+mlx5_1 1:mlx5_1+mlx5_0",
+                      "host": host(2, same(IB, "mlx5_0 mlx5_1"), near("PIX PIX", "PIX PIX"))},
+    "a limit": {"status": 1, "args": ["--limit", "PHB"], "ports": "0:mlx5_0 1:", "notes": ["GPU1 has no port"],
+                "host": host(2, same(IB, "mlx5_0"), near("PIX", "SYS"))},
+    "a link layer": {"status": 0, "args": ["--link", "ethernet"], "ports": "0:mlx5_2", "unused": "mlx5_0:1 mlx5_1:1",
+                     "host": host(1, same(IB, "mlx5_0 mlx5_1") + same(ETH, "mlx5_2"), near("PIX PIX PIX"))},
+    "no port": {"status": 1, "ports": "0:", "notes": ["no RDMA port", "GPU0 has no port"], "host": host(1, [], [[]])},
 }
+for _name, (_fast, _slow) in R14.items():
+    HOSTS[f"R14 {_name}"] = {
+        "status": 0, "ports": " ".join(f"{g}:{d}" for g, d in enumerate(_fast.split())),
+        "host": host(4, same(ETH, _fast) + same(dict(ETH, gbps=200), _slow.split()[0]) + same(dict(ETH, gbps=25), _slow.split()[1]),
+                     [row + ["NODE", "PIX"] for row in own(4, range(4), "PIX", "NODE")])}
