@@ -8,6 +8,8 @@
  */
 #include "conformance.h"
 
+#include <string.h>
+
 enum gone { DESTROYED, IN_RESET, IN_ERR };
 
 enum { SLACK_MS = 300 }; /* a software device's own time */
@@ -17,13 +19,19 @@ static uint64_t period(uint8_t timeout)
     return 4096ull << timeout;
 }
 
-/* Did tries timers of least ns each, or up to four times that, pass? */
+/* Did tries timers of least ns each, or up to four times that, pass since some moment from earliest to latest? */
+static void within2(struct check *c, uint64_t earliest, uint64_t latest, uint64_t tries, uint64_t least)
+{
+    uint64_t now = check_now(c), grain = c->run->env->grain_ns;
+    uint64_t from = tries * (least > grain ? least - grain : 0), to = 4 * tries * least + SLACK_MS * MSEC;
+    check_that(c, now - earliest >= from && now - latest <= to,
+               "time to the error: seen %.3f to %.3f ms, expected %.3f to %.3f ms", (double)(now - latest) / 1e6,
+               (double)(now - earliest) / 1e6, (double)from / 1e6, (double)to / 1e6);
+}
+
 static void within(struct check *c, uint64_t started, uint64_t tries, uint64_t least)
 {
-    uint64_t took = check_now(c) - started, grain = c->run->env->grain_ns;
-    uint64_t from = tries * (least > grain ? least - grain : 0), to = 4 * tries * least + SLACK_MS * MSEC;
-    check_that(c, took >= from && took <= to, "time to the error: seen %.3f ms, expected %.3f to %.3f ms",
-               (double)took / 1e6, (double)from / 1e6, (double)to / 1e6);
+    within2(c, started, started, tries, least);
 }
 
 static void take_away(struct check *c, struct pair *p, enum gone how)
@@ -240,6 +248,77 @@ static void cable_out(struct check *c, long back_ms)
     pair_check(&p);
 }
 
+/* The cable of B out before a request: how long until it fails, by the timeout and the retry count alone. Then the port's events, and the
+ * same queue pairs connected anew. */
+static void cable_time(struct check *c, long arg)
+{
+    const struct conformance_env *env = c->run->env;
+    struct pair_options o = pair_defaults();
+    struct pair p;
+    o.timeout = (uint8_t)(arg / COUNT), o.retry = (uint8_t)(arg % COUNT);
+    if (!check_can_cut(c))
+        return;
+    if (!pair_start(c, &p, &o) || !check_equal(c, "cable out", env->cable(env->arg, B, false), 0))
+        return;
+    uint64_t started = check_now(c);
+    for (uint64_t i = 1; i <= 2; i++)
+        check_equal(c, "ibv_post_send",
+                    pair_post(&p, A, &(struct op){.id = i, .opcode = IBV_WR_RDMA_WRITE, .len = 100}), 0);
+    check_wc(c, p.s[A].scq, 1, IBV_WC_RETRY_EXC_ERR);
+    within(c, started, o.retry + 1u, period(o.timeout));
+    check_wc(c, p.s[A].scq, 2, IBV_WC_WR_FLUSH_ERR);
+    check_event(c, B, IBV_EVENT_PORT_ERR, NULL, NULL);
+    check_equal(c, "cable in", env->cable(env->arg, B, true), 0);
+    check_event(c, B, IBV_EVENT_PORT_ACTIVE, NULL, NULL);
+    for (int side = 0; side < 2; side++)
+        check_equal(c, "to RESET", pair_move(&p, side, IBV_QPS_RESET), 0);
+    if (!pair_connect(&p))
+        return;
+    pair_want(&p, B, 0, A, 0, 9000);
+    pair_do(&p, A, &(struct op){.id = 3, .opcode = IBV_WR_RDMA_WRITE, .len = 9000});
+    pair_check(&p);
+}
+
+/* The cable out in the middle of a stream: the first request without an answer fails that long after the last good one. */
+static void cable_out_of_stream(struct check *c, long arg)
+{
+    enum { DEPTH = 8, PIECE = 60000 };
+    const struct conformance_env *env = c->run->env;
+    struct pair_options o = pair_defaults();
+    struct pair p;
+    uint64_t posted = 0, good = 0, last = 0, cut = 0; /* cut: before it; the last answers come a little later */
+    o.timeout = (uint8_t)(arg / COUNT), o.retry = (uint8_t)(arg % COUNT);
+    if (!check_can_cut(c) || !pair_start(c, &p, &o))
+        return;
+    memcpy(p.s[B].want, p.s[A].want, PIECE);
+    for (;;) {
+        for (; posted < good + DEPTH; posted++)
+            check_equal(c, "ibv_post_send",
+                        pair_post(&p, A, &(struct op){.id = posted, .opcode = IBV_WR_RDMA_WRITE, .len = PIECE}), 0);
+        if (!check_that(c, check_poll(c, p.s[A].scq, &c->wc, 2 * PATIENCE_S * SEC), "request %llu: no completion",
+                        (unsigned long long)good) ||
+            c->wc.status != IBV_WC_SUCCESS)
+            break;
+        check_equal(c, "wr_id", (long)c->wc.wr_id, (long)good++);
+        last = check_now(c);
+        if (good == 3 * DEPTH && !cut) {
+            cut = last;
+            check_equal(c, "cable out", env->cable(env->arg, B, false), 0);
+        }
+        if (!check_that(c, !cut || last < cut + 2 * PATIENCE_S * SEC, "requests still complete with the cable out"))
+            break;
+    }
+    check_that(c, c->wc.status == IBV_WC_RETRY_EXC_ERR && c->wc.wr_id == good,
+               "seen request %llu with '%s', expected %llu with '%s'", (unsigned long long)c->wc.wr_id,
+               ibv_wc_status_str(c->wc.status), (unsigned long long)good, ibv_wc_status_str(IBV_WC_RETRY_EXC_ERR));
+    within2(c, cut, last, o.retry + 1u, period(o.timeout));
+    for (uint64_t i = good + 1; i < posted; i++)
+        check_wc(c, p.s[A].scq, i, IBV_WC_WR_FLUSH_ERR);
+    check_equal(c, "cable in", env->cable(env->arg, B, true), 0);
+    check_event(c, B, IBV_EVENT_PORT_ACTIVE, NULL, NULL);
+    pair_check(&p);
+}
+
 const struct conformance_check conformance_retry_checks[] = {
     {"peer_destroyed", peer_gone, DESTROYED},
     {"peer_in_reset", peer_gone, IN_RESET},
@@ -261,5 +340,9 @@ const struct conformance_check conformance_retry_checks[] = {
     {"failure_is_alone", failure_is_alone, 0},
     {"cable_out_error", cable_out, 0},
     {"cable_out_hidden", cable_out, 300},
+    {"cable_time_14_6", cable_time, 14 * COUNT + 6},
+    {"cable_time_16_3", cable_time, 16 * COUNT + 3},
+    {"cable_time_18_0", cable_time, 18 * COUNT + 0},
+    {"cable_out_of_stream", cable_out_of_stream, 16 * COUNT + 2},
     {0},
 };
