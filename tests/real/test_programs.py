@@ -7,41 +7,21 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from programs import Fabric, free_port
 from tap import Tap
 
-BRAID = sys.argv[1]
-NAME = f"programs-{os.getpid()}"
 TOOLS = ("ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat",
          "ib_atomic_lat")
-SPEC = "nodes=2,ports=2,rate=10G"
+FABRIC = Fabric(sys.argv[1], "nodes=2,ports=2,rate=10G")
+NAME = FABRIC.name
+emu, inside, start, perftest, ucx = FABRIC.emu, FABRIC.inside, FABRIC.start, FABRIC.perftest, FABRIC.ucx
 TAP = Tap()
 check = TAP.holds
-
-
-def emu(*args, timeout=60):
-    """`braid emu ARGS`: (status, what it said)."""
-    done = subprocess.run([BRAID, "emu", *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                          timeout=timeout)
-    return done.returncode, done.stdout
-
-
-def inside(host, *command):
-    return ["--fabric", SPEC, "--name", NAME, "--host", host, "--", *command]
-
-
-def start(host, *command):
-    return subprocess.Popen([BRAID, "emu", *inside(host, *command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                            text=True)
-
-
-def left_behind():
-    return [n for n in os.listdir("/dev/shm") if NAME in n]
 
 
 def test_command():
@@ -109,29 +89,6 @@ def test_devinfo():
     check("ibv_devinfo lists the devices", good, said)
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return str(s.getsockname()[1])
-
-
-def perftest(tool, *args):
-    """Server and client: (both ended well, what they said)."""
-    common = [tool, "-d", "mlx5_0", "-p", free_port(), *args]
-    server = start("h0", *common)
-    client = None
-    for _ in range(20):  # until the server listens
-        time.sleep(0.3)
-        client = start("h1", *common, "localhost")
-        said = client.communicate(timeout=60)[0]
-        if client.returncode == 0 or server.poll() is not None or "Couldn't connect" not in said:
-            break
-    if client.returncode != 0:
-        server.kill()
-    said += server.communicate(timeout=60)[0]
-    return client.returncode == 0 and server.returncode == 0, said
-
-
 def test_perftest():
     for tool in TOOLS:
         if not shutil.which(tool):
@@ -150,23 +107,6 @@ def test_perftest():
 
 UCX_TESTS = {"tag_bw": "65536", "tag_lat": "8", "ucp_put_bw": "65536", "ucp_get": "65536", "ucp_add": "8", "ucp_fadd": "8",
              "ucp_cswap": "8", "stream_bw": "65536"}
-
-
-def ucx(test, size):
-    """Server and client of ucx_perftest over rc_verbs, whose connections are made by UD: (both ended well, what they said)."""
-    port = free_port()
-    settings = ["env", "UCX_TLS=rc_verbs,ud_verbs:aux,self", "UCX_NET_DEVICES=mlx5_0:1", "UCX_LOG_LEVEL=info", "ucx_perftest", "-p", port]
-    server = start("h0", *settings)
-    for _ in range(20):  # until the server listens
-        time.sleep(0.3)
-        client = start("h1", *settings, "127.0.0.1", "-t", test, "-s", size, "-n", "100", "-w", "10")
-        said = client.communicate(timeout=60)[0]
-        if client.returncode == 0 or server.poll() is not None or "refused" not in said:
-            break
-    if client.returncode != 0:
-        server.kill()
-    said += server.communicate(timeout=60)[0]
-    return client.returncode == 0 and "rc_verbs/mlx5_0:1" in said, said
 
 
 def test_ucx():
@@ -210,7 +150,7 @@ def test_ctl():
     for process in (server, client):
         process.communicate(timeout=60)
     status, said = emu("ctl", "--name", NAME, "port", "h1/mlx5_0:1", "up")
-    check("the fabric is gone with its processes", status == 1 and not left_behind(), said)
+    check("the fabric is gone with its processes", status == 1 and not FABRIC.left_behind(), said)
 
 
 test_command()
@@ -220,5 +160,5 @@ test_devinfo()
 test_perftest()
 test_ucx()
 test_ctl()
-check("nothing is left in shared memory", not left_behind(), str(left_behind()))
+check("nothing is left in shared memory", not FABRIC.left_behind(), str(FABRIC.left_behind()))
 TAP.done()
