@@ -46,6 +46,8 @@ static const struct conformance_known table[] = {
      false},
     {"rxe", "local_write_bad_key", "QP operation error; IBA 9.9.2: local protection error", false},
     {"rxe", "local_write_other_pd", "QP operation error; IBA 9.9.2: local protection error", false},
+    {"rxe", "local_write_deregistered",
+     "QP operation error, where it is not done before; IBA 9.9.2: local protection error", true},
     {"rxe", "local_error_behind_reads", "QP operation error; IBA 9.9.2: local protection error", false},
     {"rxe", "recv_bad_key", "QP operation error; IBA 9.9.3: local protection error", false},
     {"rxe", "ud_own_qkey", "sent as it is; IBA 10.2.5: with the highest bit set it means the queue pair's own", false},

@@ -74,6 +74,15 @@ def bad_example(text, library):
     return problems
 
 
+def bad_deviations(table, page):
+    """Checks that the conformance list knows to end otherwise on soft-RoCE, and docs/fidelity.md does not name; and the other way round."""
+    known = set(re.findall(r'\{"rxe", "(\w+)"', table))
+    section = page.split("## Where soft-RoCE differs")[-1].split("\n## ")[0]
+    named = set(re.findall(r"`((?!bad_wr|cap|retry_cnt|rnr_retry)[a-z]\w+)`", section))
+    return [f"docs/fidelity.md does not name {n}" for n in sorted(known - named)] + \
+        [f"docs/fidelity.md names {n}, which is no deviation" for n in sorted(named - known)] + ([] if known else ["no deviation found"])
+
+
 def pages():
     root = rules.source_root()
     return [(os.path.relpath(p, root), rules.read(os.path.relpath(p, root)))
@@ -96,6 +105,9 @@ def self_tests(tap):
     tap.must_flag("an example that does not compile",
                   bad_example("```c\n#include <braid/braid.h>\nint f(void) { return braid_close(0); }\n```\n", None))
     tap.must_flag("a page without an example", bad_example("none\n", None))
+    deviation = '    {"rxe", "some_check", "why", false},'
+    tap.must_flag("a deviation that no page names", bad_deviations(deviation, "## Where soft-RoCE differs\n| `other` |\n"))
+    tap.must_pass("a deviation that is named", bad_deviations(deviation, "## Where soft-RoCE differs\n| `some_check` |\n## next"))
 
 
 def known_functions():
@@ -113,6 +125,7 @@ def check_pages(tap, options):
     tap.check("make targets that pages name", [p for path, text in all_pages for p in bad_targets(path, text, targets)])
     tap.check("files that pages name", [p for path, text in all_pages for p in
                                         bad_paths(path, text, lambda n: os.path.exists(os.path.join(root, n)))])
+    tap.check("soft-RoCE's deviations", bad_deviations(rules.read("tests/emu/conformance_known.c"), rules.read("docs/fidelity.md")))
     known = known_functions()
     tap.check("functions that pages name", [p for path, text in all_pages for p in bad_functions(path, text, known)])
     names = {"BRAID_" + o.upper() for o in options}

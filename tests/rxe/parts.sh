@@ -19,6 +19,10 @@ conformance() {
     rails 2 1
     program conformance 120 "$build/tests/emu/braid-conformance" --device h0p0 --peer h1p0 \
         --cable-out 'ip link set sh1p0 down' --cable-in 'ip link set sh1p0 up'
+    [ -z "$QUICK" ] || return
+    mtu=1500 rails 2 1 # path MTU 1024
+    program conformance_mtu_1024 120 "$build/tests/emu/braid-conformance" --device h0p0 --peer h1p0 \
+        --only state_,write_,read_,send_,psn_,mixed_,ud_
 }
 
 # given PORTS HOSTS: the first PORTS of each of HOSTS, for programs that take their ports from BRAID_TEST_PORTS. Their queue pairs wait a
