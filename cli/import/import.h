@@ -33,7 +33,8 @@ const char *import_format_name(enum import_format format);
 /** What the text looks like; IMPORT_AUTO: like none of them. */
 enum import_format import_guess(const char *text, size_t len);
 
-/** Reads a text of the given format, or of what it looks like. 0, -EINVAL with *error filled in, or -ENOMEM. Freed by topo_free(). */
+/** Reads a text of the given format, or of what it looks like. 0, -EINVAL with *error filled in (-EFAULT for a defect
+ *  of braid's), or -ENOMEM. Freed by topo_free(). */
 int import_text(enum import_format format, const char *text, size_t len, struct topo_host **out,
                 struct import_error *error) ATTR_CHECK_RESULT;
 

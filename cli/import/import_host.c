@@ -267,7 +267,9 @@ static void host_read_gid(struct host_read *r, const json_t *o)
                            .index = (uint8_t)host_number(r, o, "index", 0, UINT8_MAX, 0),
                            .v2 = host_true(r, o, "v2")};
     host_text(r, o, "gid", raw, sizeof(raw));
-    if (strspn(raw, "0123456789abcdef") != 32) {
+    if (!r->host->ports) {
+        host_bad(r, "port", "the index of a port");
+    } else if (strspn(raw, "0123456789abcdef") != 32) {
         host_bad(r, "gid", "32 digits");
         return;
     }

@@ -6,11 +6,17 @@
 #include "import.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <hwloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#define HWLOC_IMPORT_GIG 8e9 /* hwloc's link speeds are in 10^9 bytes a second */
+#define HWLOC_IMPORT_GIG     8e9 /* hwloc's link speeds are in 10^9 bytes a second */
+#define HWLOC_IMPORT_SECONDS 60  /* more than it may take over a text */
 
 /* The node of an I/O object and of all above it; -1: no room. */
 static int hwloc_import_node(struct topo_host *host, hwloc_obj_t obj)
@@ -155,26 +161,81 @@ static int hwloc_import_load(hwloc_topology_t topology, const char *text, size_t
     return 0;
 }
 
+/* What the child fills in, in memory that both see. */
+struct hwloc_import_shared {
+    bool loaded; /* hwloc took it; what then fails is ours */
+    bool done;
+    int rc;
+    struct import_error error;
+    struct topo_host host;
+};
+
+/* hwloc 2 does not survive everything that it is given, so it is given it in a process of its own. Never returns. */
+static void hwloc_import_child(struct hwloc_import_shared *shared, const char *text, size_t len)
+{
+    const struct rlimit none = {0, 0};
+    hwloc_topology_t topology;
+    int quiet = open("/dev/null", O_WRONLY | O_CLOEXEC), noise = dup(STDERR_FILENO);
+    setrlimit(RLIMIT_CORE, &none);
+    alarm(HWLOC_IMPORT_SECONDS);
+    if (quiet >= 0)
+        dup2(quiet, STDERR_FILENO);
+    shared->rc = hwloc_topology_init(&topology) == 0 ? 0 : -ENOMEM;
+    if (!shared->rc)
+        shared->rc = hwloc_import_load(topology, text, len, &shared->error);
+    if (noise >= 0)
+        dup2(noise, STDERR_FILENO);
+    if (!shared->rc) {
+        shared->loaded = true;
+        shared->rc = hwloc_import_all(topology, &shared->host, &shared->error);
+    }
+    shared->done = true;
+    _exit(0);
+}
+
+static int hwloc_import_fork(struct hwloc_import_shared *shared, const char *text, size_t len,
+                             struct import_error *error)
+{
+    int status;
+    pid_t child = fork();
+    if (child < 0)
+        return -ENOMEM;
+    if (child == 0)
+        hwloc_import_child(shared, text, len);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (!shared->done && shared->loaded) {
+        import_fail(error, 1, 1, "seen XML that hwloc takes and braid does not survive: that is a defect of braid");
+        return -EFAULT;
+    }
+    if (!shared->done)
+        return import_fail(error, 1, 1, "seen XML that hwloc does not survive, expected what lstopo exports");
+    *error = shared->error;
+    return shared->rc;
+}
+
 int import_hwloc(const char *text, size_t len, struct topo_host **out, struct import_error *error)
 {
-    hwloc_topology_t topology;
+    struct hwloc_import_shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct topo_host *host = topo_host_new(TOPO_SOURCE_HWLOC);
     char *copy = malloc(len + 1); /* hwloc wants a NUL behind it */
-    int rc = host && copy && hwloc_topology_init(&topology) == 0 ? 0 : -ENOMEM;
+    int rc = host && copy && shared != MAP_FAILED ? 0 : -ENOMEM;
     if (!rc) {
         memcpy(copy, text, len);
         copy[len] = '\0';
-        rc = hwloc_import_load(topology, copy, len, error);
-        if (!rc)
-            rc = hwloc_import_all(topology, host, error);
-        hwloc_topology_destroy(topology);
+        shared->host = *host;
+        rc = hwloc_import_fork(shared, copy, len, error);
+    }
+    if (!rc) {
+        *host = shared->host;
+        topo_settle(host);
+        *out = host;
     }
     free(copy);
-    if (rc) {
+    if (shared != MAP_FAILED)
+        munmap(shared, sizeof(*shared));
+    if (rc)
         topo_free(host);
-        return rc;
-    }
-    topo_settle(host);
-    *out = host;
-    return 0;
+    return rc;
 }
