@@ -27,8 +27,8 @@ static void cli_emu_help(FILE *to)
 {
     fprintf(
         to,
-        "usage: braid emu [--fabric SPEC] [--host HOST] [--name NAME] [--namespace | --no-sysfs] [--]\n"
-        "                 COMMAND [ARGUMENTS]\n"
+        "usage: braid emu [--fabric SPEC] [--host HOST] [--name NAME] [--namespace | --no-sysfs] [--gpus]\n"
+        "                 [--] COMMAND [ARGUMENTS]\n"
         "       braid emu ctl [--name NAME] port HOST/DEVICE:1 down|up|stall|slow F|loss P|delay T\n"
         "       braid emu ports [--name NAME]\n\n"
         "Runs a command on a host of an emulated RDMA fabric in real time: it sees that host's devices as mlx5_0,\n"
@@ -37,7 +37,8 @@ static void cli_emu_help(FILE *to)
         "  --host HOST    h0 (default), h1, ...\n"
         "  --name NAME    of the fabric, to tell equal ones apart (default: goes with the SPEC)\n"
         "  --namespace    show the devices in /sys by mounts that the command alone sees (needs root), not by preloading\n"
-        "  --no-sysfs     leave /sys as it is\n\n"
+        "  --no-sysfs     leave /sys as it is\n"
+        "  --gpus         show PCI functions of the fabric's GPUs in /sys too, and hide real ones (for braid plan)\n\n"
         "ctl changes a port for all processes: it goes down or up, takes nothing, keeps a fraction of its rate,\n"
         "loses packets, or is slower by a time. ports shows what each port is and has carried.\n"
         "NAME may be left out where this user has one fabric only.\n\n"
@@ -97,7 +98,7 @@ static int cli_emu_ports(const struct emu_sim_api *emu, const char *name)
 
 struct cli_emu {
     const char *fabric, *host, *name;
-    bool no_sysfs, space;
+    bool no_sysfs, space, gpus;
     char folder[PATH_MAX]; /* where the emulator lies */
     char own[24];          /* its name where none is given */
     char tree[64];         /* shown in /sys; empty: none */
@@ -138,7 +139,8 @@ static void cli_emu_become(const struct cli_emu *e, char **command)
              by_preload ? e->folder : "", by_preload ? "/emu_sysfs.so" : "");
     bad = setenv("BRAID_EMU", e->fabric, 1) || setenv("BRAID_EMU_HOST", e->host, 1) ||
           setenv("BRAID_EMU_NAME", e->name, 1) || (by_preload && setenv("BRAID_EMU_SYSFS", e->tree, 1)) ||
-          cli_emu_prepend("LD_PRELOAD", preload) || cli_emu_prepend("LD_LIBRARY_PATH", e->folder);
+          (e->gpus && setenv("BRAID_EMU_GPUS", "1", 1)) || cli_emu_prepend("LD_PRELOAD", preload) ||
+          cli_emu_prepend("LD_LIBRARY_PATH", e->folder);
     if (!bad)
         execvp(command[0], command);
     fprintf(stderr, "braid emu: %s: %s\n", command[0], strerror(errno));
@@ -188,7 +190,7 @@ static int cli_emu_run(const struct emu_sim_api *emu, struct cli_emu *e, char **
     }
     if (!e->name && emu->spec_name(e->fabric, e->own, why, sizeof(why)) == 0)
         e->name = e->own;
-    if (!e->no_sysfs && cli_emu_tree_make(e->tree, sizeof(e->tree), e->host, port, n))
+    if (!e->no_sysfs && cli_emu_tree_make(e->tree, sizeof(e->tree), e->host, port, n, e->gpus))
         return cli_emu_say("cannot lay out the tree for /sys; is there room in TMPDIR?");
     sigaction(SIGTERM, &catch, NULL);
     sigaction(SIGHUP, &catch, NULL);
@@ -221,13 +223,9 @@ static int cli_emu_folder(const struct emu_sim_api *emu, struct cli_emu *e)
 
 int cli_emu(int argc, char **argv)
 {
-    static const struct option options[] = {{"fabric", 1, NULL, 'f'},
-                                            {"host", 1, NULL, 'H'},
-                                            {"name", 1, NULL, 'n'},
-                                            {"no-sysfs", 0, NULL, 's'},
-                                            {"namespace", 0, NULL, 'N'},
-                                            {"help", 0, NULL, 'h'},
-                                            {0}};
+    static const struct option options[] = {
+        {"fabric", 1, NULL, 'f'},    {"host", 1, NULL, 'H'}, {"name", 1, NULL, 'n'}, {"no-sysfs", 0, NULL, 's'},
+        {"namespace", 0, NULL, 'N'}, {"gpus", 0, NULL, 'g'}, {"help", 0, NULL, 'h'}, {0}};
     struct cli_emu e = {.fabric = getenv("BRAID_EMU"), .host = "h0", .name = getenv("BRAID_EMU_NAME")};
     const char *word = argc > 1 ? argv[1] : "";
     bool ctl = strcmp(word, "ctl") == 0, ports = strcmp(word, "ports") == 0;
@@ -248,9 +246,10 @@ int cli_emu(int argc, char **argv)
         e.name = letter == 'n' ? optarg : e.name;
         e.no_sysfs |= letter == 's';
         e.space |= letter == 'N';
+        e.gpus |= letter == 'g';
     }
-    if (e.space && e.no_sysfs) {
-        fprintf(stderr, "braid emu: seen --namespace and --no-sysfs, expected one of them at most\n");
+    if (e.space + e.no_sysfs + e.gpus > 1) {
+        fprintf(stderr, "braid emu: seen two of --namespace, --no-sysfs and --gpus, expected one at most\n");
         return CLI_USAGE;
     }
     if (!ctl && !ports && optind == argc) {

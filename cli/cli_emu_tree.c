@@ -108,11 +108,58 @@ static int cli_emu_tree_device(const char *folder, const struct emu_real_port *p
     return rc | cli_emu_tree_state(folder, p);
 }
 
-/** Where a host's i-th device lies in the tree: a port of a PCI switch, and the function behind it. */
-static void cli_emu_tree_slot(char *out, size_t len, int i)
+/**
+ * The PCIe switch of GPUs that are equally near to the same ports, and of these ports: below one switch a GPU's own are PIX to it; those
+ * of a pair lie behind another switch than the pair, which is PXB. Root port, then up and down of each switch.
+ */
+static int cli_emu_tree_switch(char *out, size_t len, const struct emu_real_port *p, bool pair, bool gpu)
 {
-    snprintf(out, len, "devices/pci0000:b0/0000:b0:%02x.%d/0000:b%x:%02x.%d", i / 8 % 32, i % 8, 1 + i / 256 % 8,
-             i / 8 % 32, i % 8);
+    int n = p->near_gpu,
+        used = snprintf(out, len, "devices/pci0000:b0/0000:b0:%02x.%d/0000:d0:%02x.%d", n / 8, n % 8, n / 8, n % 8);
+
+    if (pair)
+        used += snprintf(out + used, len - (size_t)used, "/0000:d%d:%02x.%d/0000:d%d:%02x.%d", 1 + gpu, n / 8, n % 8,
+                         3 + gpu, n / 8, n % 8);
+    return used;
+}
+
+/** Where a host's i-th device lies in the tree: a port of a PCI switch, and the function behind it. */
+static void cli_emu_tree_slot(char *out, size_t len, int i, const struct emu_real_port *p, int layout)
+{
+    int used = layout ? cli_emu_tree_switch(out, len, p, layout == 2, false) : snprintf(out, len, "devices/pci0000:b0");
+
+    snprintf(out + used, len - (size_t)used, "/0000:%s:%02x.%d/0000:b%x:%02x.%d", layout ? "d5" : "b0", i / 8 % 32,
+             i % 8, 1 + i / 256 % 8, i / 8 % 32, i % 8);
+}
+
+/** A function of the tree as the kernel describes it. */
+static int cli_emu_tree_function(const char *tree, const char *slot, const char *vendor, const char *device,
+                                 const char *class)
+{
+    static const char *const names[] = {"vendor", "device", "class", "numa_node"};
+    const char *const values[] = {vendor, device, class, "0"};
+    char name[300];
+    int rc = 0;
+
+    for (int k = 0; k < 4; k++) {
+        snprintf(name, sizeof(name), "%s/%s", slot, names[k]);
+        rc |= cli_emu_tree_file(tree, name, "%s\n", values[k]);
+    }
+    return rc;
+}
+
+/** The GPU that a port is on the card of, once. */
+static int cli_emu_tree_gpu(const char *tree, const struct emu_real_port *p, bool pair)
+{
+    char slot[256], name[64], to[300];
+    int used = cli_emu_tree_switch(slot, sizeof(slot), p, pair, true), rc;
+
+    snprintf(slot + used, sizeof(slot) - (size_t)used, "/0000:d6:%02x.%d/0000:%02x:00.0", p->gpu / 8, p->gpu % 8,
+             0x10 + p->gpu);
+    rc = cli_emu_tree_function(tree, slot, "0x10de", "0x2330", "0x030200");
+    snprintf(name, sizeof(name), "bus/pci/devices/0000:%02x:00.0", 0x10 + p->gpu);
+    snprintf(to, sizeof(to), "../../../%s", slot);
+    return rc | cli_emu_tree_link(tree, name, to);
 }
 
 static void cli_emu_tree_name(char *out, size_t len, const struct emu_real_port *p)
@@ -120,25 +167,18 @@ static void cli_emu_tree_name(char *out, size_t len, const struct emu_real_port 
     snprintf(out, len, "%.*s", (int)strcspn(p->port, ":"), p->port);
 }
 
-static int cli_emu_tree_add(const char *tree, const struct emu_real_port *p, int i)
+static int cli_emu_tree_add(const char *tree, const struct emu_real_port *p, int i, int layout)
 {
-    char device[64], slot[128], name[256], to[300], folder[PATH_MAX];
+    char device[64], slot[256], name[400], to[400], folder[PATH_MAX];
     int rc;
 
     cli_emu_tree_name(device, sizeof(device), p);
-    cli_emu_tree_slot(slot, sizeof(slot), i);
+    cli_emu_tree_slot(slot, sizeof(slot), i, p, layout);
     snprintf(folder, sizeof(folder), "%s/%s/infiniband/%s", tree, slot, device);
     snprintf(name, sizeof(name), "%s/infiniband/%s/device", slot, device);
     rc = cli_emu_tree_link(tree, name, "../..");
     rc |= cli_emu_tree_device(folder, p);
-    snprintf(name, sizeof(name), "%s/vendor", slot);
-    rc |= cli_emu_tree_file(tree, name, "0x15b3\n");
-    snprintf(name, sizeof(name), "%s/device", slot);
-    rc |= cli_emu_tree_file(tree, name, "0x1021\n");
-    snprintf(name, sizeof(name), "%s/class", slot);
-    rc |= cli_emu_tree_file(tree, name, "0x020000\n");
-    snprintf(name, sizeof(name), "%s/numa_node", slot);
-    rc |= cli_emu_tree_file(tree, name, "0\n");
+    rc |= cli_emu_tree_function(tree, slot, "0x15b3", "0x1021", "0x020000");
     snprintf(name, sizeof(name), "class/infiniband/%s", device);
     snprintf(to, sizeof(to), "../../%s/infiniband/%s", slot, device);
     rc |= cli_emu_tree_link(tree, name, to);
@@ -150,19 +190,26 @@ static int cli_emu_tree_add(const char *tree, const struct emu_real_port *p, int
     return rc | cli_emu_tree_link(tree, name, "/dev/null"); /* a character device that can be opened: nobody reads it */
 }
 
-int cli_emu_tree_make(char *out, size_t len, const char *host, const struct emu_real_port *port, int n)
+int cli_emu_tree_make(char *out, size_t len, const char *host, const struct emu_real_port *port, int n, bool gpus)
 {
     const char *base = getenv("TMPDIR");
-    int rc, devices = 0;
+    int rc, devices = 0, last = -1;
+    bool pair = false;
 
     if (snprintf(out, len, "%s/braid-emu-XXXXXX", base && *base ? base : "/tmp") >= (int)len || !mkdtemp(out)) {
         out[0] = '\0';
         return -1;
     }
     rc = cli_emu_tree_file(out, "class/infiniband_verbs/abi_version", "6\n");
+    for (int i = 0; i < n; i++)
+        pair |= strcmp(port[i].host, host) == 0 && port[i].near_gpu != port[i].gpu;
     for (int i = 0; i < n; i++) {
-        if (strcmp(port[i].host, host) == 0)
-            rc |= cli_emu_tree_add(out, &port[i], devices++);
+        if (strcmp(port[i].host, host) != 0)
+            continue;
+        rc |= cli_emu_tree_add(out, &port[i], devices++, gpus ? 1 + pair : 0);
+        if (gpus && port[i].gpu != last)
+            rc |= cli_emu_tree_gpu(out, &port[i], pair);
+        last = port[i].gpu;
     }
     if (rc)
         cli_emu_tree_remove(out);

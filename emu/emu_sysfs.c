@@ -27,7 +27,7 @@
 
 /* The tree holds what is below /sys, and /dev/infiniband as dev/infiniband: UCX looks whether it may open a device's file there. */
 static const char *const emu_sysfs_below[] = {"/sys/class/infiniband", "/sys/class/infiniband_verbs",
-                                              "/sys/devices/pci0000:b0", "/dev/infiniband"};
+                                              "/sys/devices/pci0000:b0", "/dev/infiniband", "/sys/bus/pci/devices"};
 
 /** How much of a path the tree leaves out. */
 static size_t emu_sysfs_skip(const char *path)
@@ -48,7 +48,9 @@ static const char *emu_sysfs_path(const char *path, char room[PATH_MAX])
 {
     const char *tree = getenv("BRAID_EMU_SYSFS");
 
-    for (size_t i = 0; path && tree && i < sizeof(emu_sysfs_below) / sizeof(emu_sysfs_below[0]); i++) {
+    /* Real PCI devices, the last one, are hidden only where the tree has GPUs. */
+    size_t count = sizeof(emu_sysfs_below) / sizeof(emu_sysfs_below[0]) - !getenv("BRAID_EMU_GPUS");
+    for (size_t i = 0; path && tree && i < count; i++) {
         size_t len = strlen(emu_sysfs_below[i]);
 
         if (strncmp(path, emu_sysfs_below[i], len) == 0 && (path[len] == '\0' || path[len] == '/') &&

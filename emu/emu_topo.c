@@ -11,8 +11,7 @@ int emu_topo_plane(const struct emu_spec *s, int dev)
     return dev % s->ports % s->planes;
 }
 
-/** True where GPUs 2i and 2i + 1 of the host are equally near to the ports of both. */
-static bool emu_topo_pairs(const struct emu_spec *s, int host)
+bool emu_topo_pairs(const struct emu_spec *s, int host)
 {
     return s->topo == EMU_TOPO_PXB || (s->topo == EMU_TOPO_MIXED && host < s->nodes / 2);
 }

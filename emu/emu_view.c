@@ -18,6 +18,8 @@ static void emu_view_port(const struct emu_fabric *f, int i, struct emu_real_por
     const struct emu_dev *d = &f->devs[i];
 
     *out = (struct emu_real_port){.rate_bits = d->port.rate_bits, .guid = d->guid, .up = 1};
+    out->gpu = i % f->per_host / f->spec.ports;
+    out->near_gpu = emu_topo_pairs(&f->spec, d->host) ? out->gpu & ~1 : out->gpu;
     snprintf(out->host, sizeof(out->host), "h%d", d->host);
     snprintf(out->port, sizeof(out->port), "%.48s:1", d->ibv.name);
     memcpy(out->gid, d->port.gid.raw, sizeof(out->gid));

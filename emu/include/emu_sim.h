@@ -44,6 +44,8 @@ struct emu_real_port {
     uint64_t rate_bits;
     uint64_t guid;
     unsigned char gid[16];
+    int gpu;      /**< of its host: the one whose card it is on */
+    int near_gpu; /**< the first of those that are equally near: this one, or its pair's first */
     int up;
     double slow; /**< fraction of the rate that is left */
     uint64_t tx_payload, rx_payload, wire_tx, wire_rx, lost, dropped;

@@ -15,7 +15,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from json_schema import against
-from plan_cases import CASES, HOSTS, ports_of
+from plan_cases import CASES, HOSTS, one_each, ports_of
 from tap import Tap
 
 BRAID = sys.argv[1]
@@ -179,6 +179,23 @@ def test_save():
     check("--env without addresses names GPUs", "BRAID_PORTS=mlx5_bond_3:1  # GPU0" in out and "BRAID_MAP" not in out, out)
 
 
+def test_live():
+    """This machine is an emulated host: what is read from its /sys gives the table that its fabric means."""
+    for topo, ports, expected, near in (("pix", 2, "0:mlx5_0+mlx5_1 1:mlx5_2+mlx5_3 2:mlx5_4+mlx5_5 3:mlx5_6+mlx5_7", "PIX"),
+                                        ("pxb", 2, "0:mlx5_0+mlx5_1 1:mlx5_2+mlx5_3 2:mlx5_4+mlx5_5 3:mlx5_6+mlx5_7", "PXB"),
+                                        ("pxb", 1, one_each("mlx5_%d", 4), "PXB")):
+        fabric = f"nodes=1,gpus=4,ports={ports},topo={topo},rate=200G"
+        done = subprocess.run([BRAID, "emu", "--fabric", fabric, "--gpus", "--", BRAID, "plan", "--json"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, check=False)
+        said = f"status {done.returncode}\n{done.stdout}{done.stderr}"
+        check(f"live, {fabric}: good", done.returncode == 0, said)
+        answer = json.loads(done.stdout or '{"gpus": []}')
+        got = {g["gpu"]: [p["port"] for p in g["ports"]] for g in answer["gpus"]}
+        check(f"live, {fabric}: the table", got == ports_of(expected), said)
+        check(f"live, {fabric}: classes and rates",
+              all(p["class"] == near and p["gbps"] == 200 for g in answer["gpus"] for p in g["ports"]), said)
+
+
 def test_use():
     for args in (["--nosuch"], ["--format", "x"], ["--ports-per-gpu", "0"], ["--share", "x"], ["--limit", "x"], ["--link", "x"],
                  ["--json", "--env"], ["/nosuch"], ["--format", "smi"], ["--only", ",", golden("topo-h100-8gpu-8nic-1to1.txt")],
@@ -194,6 +211,7 @@ def main():
     test_damage()
     test_schema()
     test_save()
+    test_live()
     test_use()
     TAP.done()
 
