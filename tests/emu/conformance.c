@@ -161,7 +161,7 @@ static void run_check(struct conformance *run, const struct conformance_check *k
 {
     const struct conformance_known *known = conformance_known_find(run->fabric, k->name);
     struct check c = {
-        .run = run, .random = seed_of(run->env->seed, k->name), .patience_s = known ? KNOWN_S : PATIENCE_S};
+        .run = run, .random = seed_of(run->env->seed, k->name), .patience_ms = known ? KNOWN_MS : 1000 * PATIENCE_S};
     if (known && known->skip) {
         check_skip(&c, "deviation: %s", known->reason);
     } else {

@@ -26,7 +26,7 @@ enum {
     BUFFER = 1 << 18, /**< bytes registered at each end */
     GUARD = 4096,     /**< bytes before and behind them that nothing may touch */
     PATIENCE_S = 5,   /**< how long a check waits for what must come */
-    KNOWN_S = 1,      /**< the same where it is known not to come */
+    KNOWN_MS = 300,   /**< the same where it is known not to come */
     QKEY = 0x1ee7,    /**< of datagrams */
     GRH = 40          /**< bytes in front of a datagram in its receive */
 };
@@ -75,7 +75,7 @@ struct made {
 struct check {
     struct conformance *run;
     uint64_t random; /**< state of check_random() */
-    int patience_s;  /**< PATIENCE_S or KNOWN_S */
+    int patience_ms; /**< PATIENCE_S or KNOWN_MS */
     int problems;
     char said[2048]; /**< the problems, one a line */
     char skip[128];  /**< why the check could not be run; empty: it was */

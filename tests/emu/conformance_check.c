@@ -209,8 +209,8 @@ bool check_poll(struct check *c, struct ibv_cq *cq, struct ibv_wc *wc, uint64_t 
 
 bool check_wc2(struct check *c, struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status s1, enum ibv_wc_status s2)
 {
-    if (!check_that(c, check_poll(c, cq, &c->wc, (uint64_t)c->patience_s * SEC), "request %llu: no completion in %d s",
-                    (unsigned long long)wr_id, c->patience_s))
+    if (!check_that(c, check_poll(c, cq, &c->wc, (uint64_t)c->patience_ms * MSEC),
+                    "request %llu: no completion in %d ms", (unsigned long long)wr_id, c->patience_ms))
         return false;
     bool right = c->wc.status == s1 || c->wc.status == s2;
     return check_that(c, c->wc.wr_id == wr_id && right,
@@ -241,7 +241,7 @@ static bool is_qp_event(enum ibv_event_type type)
 
 bool check_event(struct check *c, int side, enum ibv_event_type type, const struct ibv_qp *qp, const struct ibv_cq *cq)
 {
-    uint64_t end = check_now(c) + (uint64_t)c->patience_s * SEC;
+    uint64_t end = check_now(c) + (uint64_t)c->patience_ms * MSEC;
     char seen[256] = "";
     do {
         struct ibv_async_event e;
@@ -257,8 +257,8 @@ bool check_event(struct check *c, int side, enum ibv_event_type type, const stru
         size_t used = strlen(seen);
         snprintf(seen + used, sizeof seen - used, "%s, ", ibv_event_type_str(e.event_type));
     } while (check_now(c) < end);
-    return check_that(c, false, "events seen: %snothing more, expected '%s' in %d s", seen, ibv_event_type_str(type),
-                      c->patience_s);
+    return check_that(c, false, "events seen: %snothing more, expected '%s' in %d ms", seen, ibv_event_type_str(type),
+                      c->patience_ms);
 }
 
 void check_events_drop(struct check *c)

@@ -65,7 +65,7 @@ litmus() {
     rails 3 4
     if [ -n "$QUICK" ]; then
         given 2 3
-        program litmus 60 "$build/tests/litmus/litmus" --test put_signal --ports 2 --count 10 --jobs 1 --tap
+        program litmus 60 "$build/tests/litmus/litmus" --test put_signal --mode release --ports 2 --count 10 --jobs 1 --tap
         return
     fi
     given 4 3
@@ -81,7 +81,7 @@ plugin() {
     given 4 3
     local file=$build/plugin/nvshmem/nvshmem_transport_ibrc.so suite=$build/tests/host/host_suite
     if [ -n "$QUICK" ]; then
-        program plugin 60 "$suite" --plugin "$file.6" --caller c++ --ports 2 --pes 2 --only put
+        program plugin 60 "$suite" --plugin "$file.6" --caller c++ --ports 2 --pes 2 --only put_signal
         return
     fi
     program plugin_3 240 "$suite" --plugin "$file.3" --caller c++ --ports 1,4 --pes 2
