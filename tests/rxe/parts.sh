@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # parts.sh - what is tested inside a VM, a function a part. Each runs programs that print TAP by program(), which leaves for each NAME.out
-# and NAME.rc in the shared folder, and its name in "programs"; test_rxe.py makes one TAP of them. Sourced by the guest's command, after
+# and NAME.rc in the shared folder, both with the VM's name in front, and its name in VM.programs; test_rxe.py makes one TAP of them. Sourced by the guest's command, after
 # guest.sh and with $build.
 
 # program NAME SECONDS COMMAND...: runs it, by the environment that the caller has set.
 program() {
     local name=$1 limit=$2
     shift 2
-    echo "$name" >>programs
-    timeout --kill-after=5 "$limit" "$@" >"$name.out" 2>&1
-    echo $? >"$name.rc"
+    echo "$vm.$name" >>"$vm.programs"
+    timeout --kill-after=5 "$limit" "$@" >"$vm.$name.out" 2>&1
+    echo $? >"$vm.$name.rc"
 }
 
 # The conformance list between two hosts' ports, with a cable that can be cut.
@@ -86,4 +86,13 @@ plugin() {
     fi
     program plugin_3 240 "$suite" --plugin "$file.3" --caller c++ --ports 1,4 --pes 2
     program plugin_6 240 "$suite" --plugin "$file.6" --caller c++ --ports 2 --pes 3
+}
+
+# Both of two VMs, each a host whose ports are links to the other: libbraid's data. They meet through files in the folder that they share.
+two() {
+    given 1 2 # its options; the ports have other names here
+    export BRAID_TEST_PORTS='rxe0:1,rxe1:1 rxe0:1,rxe1:1' BRAID_TEST_MEET=$PWD/meet BRAID_TEST_RANK=0
+    [ "$vm" = a ] || BRAID_TEST_RANK=1
+    mkdir -p meet
+    program two_data 240 "$build/tests/real/test_real_braid"
 }

@@ -3,6 +3,7 @@
 """test_rxe.py - tests on the kernel's verbs: boots an emulated VM with soft-RoCE devices, runs programs in it, makes one TAP of theirs.
 
   test_rxe.py BUILD PART...      parts are functions of parts.sh; all run in one VM, one after the other
+  test_rxe.py BUILD --two PART   the part runs in each of two VMs, which two links join; left out with BRAID_QUICK=1
 
 Prints TAP; everything is skipped, with the reason, where the VM cannot be made. Called by Meson (suite rxe); next: rig.sh.
 BRAID_QUICK=1 makes parts that repeat a check do so less often.
@@ -69,18 +70,23 @@ def add_program(tap, name, text, status):
     tap.check(f"{name}: came to its end", problems + (rest[-10:] if problems else []))
 
 
-def run_parts(tap, build, parts, folder):
-    """Boots the VM, and adds what the programs in it said."""
+def run_parts(tap, build, parts, folder, vms):
+    """Boots one VM or two, and adds what the programs in them said."""
     command = f"build={build} QUICK={os.environ.get('BRAID_QUICK', '')}\n. {HERE}/guest.sh\n. {HERE}/parts.sh\n" + "\n".join(parts)
-    ran = subprocess.run([RIG, "run", folder, "0", command], env={**os.environ, "LIMIT": str(LIMIT_S - 10)}, check=False,
-                         timeout=LIMIT_S, stdout=subprocess.DEVNULL)
-    log = read(folder + "/a.log").splitlines()
-    for name in read(folder + "/programs").split():
-        add_program(tap, name, read(f"{folder}/{name}.out"), read(f"{folder}/{name}.rc").strip())
-    console = read(folder + "/a.console").splitlines()
-    problems = [] if ran.returncode == 0 else [f"exit status {ran.returncode}"] + log[-20:] + console[-20:]
-    tap.check("the VM came to its end", problems + (read(folder + "/a.qemu").splitlines()[-5:] if problems else []))
-    tap.check("its kernel complained of nothing", [line for line in console if COMPLAINTS.search(line)])
+    links = "2" if len(vms) > 1 else "0"
+    ran = subprocess.run([RIG, "run", folder, links, *[command for _ in vms]], check=False, timeout=LIMIT_S, stdout=subprocess.DEVNULL,
+                         env={**os.environ, "LIMIT": str(LIMIT_S - 10), "CPUS": str(2 // len(vms))})
+    for vm in vms:
+        for name in read(f"{folder}/{vm}.programs").split():
+            add_program(tap, name.removeprefix("a.") if len(vms) == 1 else name, read(f"{folder}/{name}.out"),
+                        read(f"{folder}/{name}.rc").strip())
+        console = read(f"{folder}/{vm}.console").splitlines()
+        problems = []
+        if ran.returncode != 0:
+            problems = [f"exit status {ran.returncode}"] + read(f"{folder}/{vm}.log").splitlines()[-20:] + console[-20:]
+            problems += read(f"{folder}/{vm}.qemu").splitlines()[-5:]
+        tap.check(f"VM {vm} came to its end", problems)
+        tap.check(f"the kernel of VM {vm} complained of nothing", [line for line in console if COMPLAINTS.search(line)])
 
 
 def self_tests(tap):
@@ -91,6 +97,10 @@ def self_tests(tap):
 
 def main():
     build, parts = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    vms = ["a", "b"] if parts[0] == "--two" else ["a"]
+    if len(vms) > 1 and os.environ.get("BRAID_QUICK"):
+        print("1..0 # SKIP two VMs are not part of the quick form")
+        sys.exit(0)
     made = subprocess.run([RIG, "build"], stderr=subprocess.PIPE, text=True, check=False)
     if made.returncode == MISSING:
         print(f"1..0 # SKIP {made.stderr.strip().splitlines()[-1]}")
@@ -101,7 +111,7 @@ def main():
     folder = tempfile.mkdtemp(prefix="braid-rxe-")  # a short path: it has sockets in it
     try:
         if made.returncode == 0:
-            run_parts(tap, build, parts, folder)
+            run_parts(tap, build, parts[len(vms) - 1:], folder, vms)
     finally:
         shutil.rmtree(folder)
     tap.done()
