@@ -13,7 +13,7 @@
 
 #include "emu_ah.h"
 
-#define EMU_UD_OWN_QKEY 0x80000000u /* in a request: the queue pair's own is meant (IBA 10.2.5) */
+#define EMU_UD_OWN_QKEY 0x80000000u /* in a request: the queue pair's own is meant (IBA 10, Q_Keys) */
 
 enum { EMU_UD_DETH = 8, EMU_UD_IMM = 4 };
 
@@ -38,7 +38,7 @@ bool emu_ud_wants(const struct emu_qp *qp)
     return qp->ibv.state == IBV_QPS_RTS && qp->sq_nxt != qp->sq_tail;
 }
 
-/** Its own error ends a request and stops the send queue alone: the queue pair goes on receiving (IBA 10.3.1.5). */
+/** Its own error ends a request and stops the send queue alone: the queue pair goes on receiving (IBA 10.3.1). */
 static void emu_ud_fail(struct emu_qp *qp, enum ibv_wc_status status)
 {
     qp->ibv.state = IBV_QPS_SQE;

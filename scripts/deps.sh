@@ -51,7 +51,7 @@ rxe                                         | cmd:xz         | xz-utils       | 
 rxe                                         | cmd:rdma       | iproute2       | iproute
 rxe                                         | cmd:tc         | iproute2       | iproute-tc
 peers                                       | cmd:ucx_perftest | ucx-utils    | ucx
-rxe peers                                   | cmd:ib_write_bw | perftest      | perftest
+peers                                       | cmd:ib_write_bw | perftest      | perftest
 rxe                                         | drv:rxe        | ibverbs-providers | libibverbs
 coverage                                    | cmd:gcovr      | gcovr          | gcovr
 '

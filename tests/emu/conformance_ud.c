@@ -122,7 +122,7 @@ static void ud_no_receive(struct check *c, long arg)
     pair_check(&p);
 }
 
-/* IBA 10.2.5: a Q_Key with the highest bit set means the queue pair's own. */
+/* IBA 10, Q_Keys: one with the highest bit set means the queue pair's own. */
 static void ud_own_qkey(struct check *c, long arg)
 {
     (void)arg;
@@ -206,7 +206,7 @@ static void ud_refused(struct check *c, long opcode)
     check_that(c, err != 0, "ibv_post_send: seen success, expected an error");
 }
 
-/* IBA 10.3.1.5: a request's own error stops the send queue (SQE) and not the receiving; to RTS, and it sends again. */
+/* IBA 10.3.1: a request's own error stops the send queue (SQE) and not the receiving; to RTS, and it sends again. */
 static void ud_send_queue_error(struct check *c, long arg)
 {
     (void)arg;

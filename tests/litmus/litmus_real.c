@@ -71,11 +71,21 @@ static int litmus_real_open(const struct emu_sim_options *o, struct emu_sim **ou
     return litmus_real_emu->open(o, out, why, why_len);
 }
 
+/** The number behind a key of a fabric; 0: it is not there. */
+static int litmus_real_number(const char *fabric, const char *key)
+{
+    const char *at = strstr(fabric, key);
+
+    return at ? (int)strtol(at + strlen(key), NULL, 10) : 0;
+}
+
 /** The same for ports that are given: the shape says how many. */
 static int litmus_real_open_given(const struct emu_sim_options *o, struct emu_sim **out, char *why, size_t why_len)
 {
     *out = NULL;
-    if (sscanf(o->fabric, "nodes=%d,ports=%d", &litmus_real_pes, &litmus_real_ports) == 2)
+    litmus_real_pes = litmus_real_number(o->fabric, "nodes=");
+    litmus_real_ports = litmus_real_number(o->fabric, ",ports=");
+    if (litmus_real_pes > 0 && litmus_real_ports > 0)
         return 0;
     snprintf(why, why_len, "no nodes and ports in %s", o->fabric);
     return -EINVAL;

@@ -14,7 +14,7 @@ int real_meet_rank(void)
 {
     const char *rank = getenv("BRAID_TEST_RANK");
 
-    return getenv("BRAID_TEST_MEET") && rank ? atoi(rank) : -1;
+    return getenv("BRAID_TEST_MEET") && rank ? (int)strtol(rank, NULL, 10) : -1;
 }
 
 static void real_meet_path(char *out, size_t len, int run, int round, int me)

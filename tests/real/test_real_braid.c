@@ -81,11 +81,11 @@ static int pe_open(struct pe *p, struct real *r, int me)
     struct name mine[REAL_PROCS], theirs[REAL_PROCS];
     int rc = r->spec ? 0 : given_ports(me, s->given, ports + 6, sizeof(ports) - 6);
 
+    *p = (struct pe){.run = r, .me = me, .n = r->n};
     if (rc < 0)
         return rc;
     if (!r->spec)
         given_planes(rc, planes + 7, sizeof(planes) - 7);
-    *p = (struct pe){.run = r, .me = me, .n = r->n};
     p->len = s->blocks * s->block > LEAST ? s->blocks * s->block : LEAST;
     p->bytes = aligned_alloc(4096, p->len + WORDS * 8);
     o.settings = settings;

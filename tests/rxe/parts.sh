@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2154
 # SPDX-License-Identifier: Apache-2.0
 #
-# parts.sh - what is tested inside a VM, a function a part. Each runs programs that print TAP by program(), which leaves for each NAME.out
-# and NAME.rc in the shared folder, both with the VM's name in front, and its name in VM.programs; test_rxe.py makes one TAP of them. Sourced by the guest's command, after
-# guest.sh and with $build.
+# parts.sh - what is tested inside a VM, a function a part. Each runs programs that print TAP by program(), which leaves VM.NAME.out and
+# VM.NAME.rc in the shared folder, and the name in VM.programs; test_rxe.py makes one TAP of them. Sourced by the guest's command, after
+# guest.sh, with $build (folder) and $QUICK (empty: everything).
 
 # program NAME SECONDS COMMAND...: runs it, by the environment that the caller has set.
 program() {
