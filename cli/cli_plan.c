@@ -12,10 +12,12 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct cli_plan_args {
     enum import_format format;
     const char *sysroot, *save, *only, *map;
+    uint64_t watch; /* seconds; 0: one look */
     bool json, env, explain;
     char **file;
     int files;
@@ -31,6 +33,7 @@ static void cli_plan_help(FILE *to)
         "are read as one text: the table and ibv_devinfo of the same host.\n\n"
         "  --format F          auto, host, hwloc, nccl or smi (auto)\n"
         "  --sysroot DIR       the folder that has sys in it, for a host without FILE (/)\n"
+        "  --watch SECONDS     looks twice: a port whose link came or went meanwhile is left where another is as near\n"
         "  --ports-per-gpu N   at most so many, 1 to 16\n"
         "  --share HOW         exclusive: a port is one GPU's while there are enough (default); all: a GPU uses all near ones\n"
         "  --limit CLASS       no port farther than PIX, PXB, PHB, NODE or SYS\n"
@@ -75,6 +78,8 @@ static int cli_plan_option(int option, const char *value, struct cli_plan_args *
     case 'r':
         a->sysroot = value;
         return 0;
+    case 't':
+        return cli_number("plan", "--watch", value, 1, 86400, &a->watch);
     case 'n':
         if (cli_number("plan", "--ports-per-gpu", value, 1, PLAN_PORTS_EACH, &number))
             return -1;
@@ -120,21 +125,14 @@ static int cli_plan_option(int option, const char *value, struct cli_plan_args *
 static int cli_plan_parse(int argc, char **argv, struct cli_plan_args *a, struct cli_plan *plan)
 {
     static const struct option known[] = {
-        {"format", required_argument, NULL, 'f'},
-        {"sysroot", required_argument, NULL, 'r'},
-        {"ports-per-gpu", required_argument, NULL, 'n'},
-        {"share", required_argument, NULL, 's'},
-        {"limit", required_argument, NULL, 'l'},
-        {"link", required_argument, NULL, 'k'},
-        {"only", required_argument, NULL, 'o'},
-        {"map", required_argument, NULL, 'm'},
-        {"peers", required_argument, NULL, 'p'},
-        {"explain", no_argument, NULL, 'x'},
-        {"json", no_argument, NULL, 'j'},
-        {"env", no_argument, NULL, 'e'},
-        {"save", required_argument, NULL, 'w'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"format", required_argument, NULL, 'f'}, {"sysroot", required_argument, NULL, 'r'},
+        {"watch", required_argument, NULL, 't'},  {"ports-per-gpu", required_argument, NULL, 'n'},
+        {"share", required_argument, NULL, 's'},  {"limit", required_argument, NULL, 'l'},
+        {"link", required_argument, NULL, 'k'},   {"only", required_argument, NULL, 'o'},
+        {"map", required_argument, NULL, 'm'},    {"peers", required_argument, NULL, 'p'},
+        {"explain", no_argument, NULL, 'x'},      {"json", no_argument, NULL, 'j'},
+        {"env", no_argument, NULL, 'e'},          {"save", required_argument, NULL, 'w'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
     argv[0] = "braid plan"; /* as getopt calls it */
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
@@ -204,8 +202,34 @@ static int cli_plan_import(const struct cli_plan_args *a, struct cli_plan *plan)
     return rc == -ENOMEM ? CLI_WRONG : CLI_USAGE;
 }
 
+/* Reads this host again after a while: ports whose link came or went are unstable. */
+static int cli_plan_watch(const struct cli_plan_args *a, struct cli_plan *plan)
+{
+    struct topo_host *before = plan->host, *now;
+    struct timespec nap = {.tv_sec = (time_t)a->watch};
+    while (nanosleep(&nap, &nap) && errno == EINTR)
+        continue;
+    if (topo_read(a->sysroot, &cli_plan_to_stderr, &now))
+        return CLI_WRONG;
+    for (unsigned i = 0; i < now->ports; i++) {
+        struct topo_port *p = &now->port[i];
+        for (unsigned k = 0; k < before->ports; k++) {
+            const struct topo_port *q = &before->port[k];
+            if (strcmp(p->dev, q->dev) == 0 && p->port == q->port)
+                p->unstable = p->downs != q->downs || p->active != q->active;
+        }
+    }
+    topo_free(before);
+    plan->host = now;
+    return 0;
+}
+
 static int cli_plan_host(const struct cli_plan_args *a, struct cli_plan *plan)
 {
+    if (a->files && a->watch) {
+        fprintf(stderr, "braid plan: seen --watch with a FILE, expected it for this host alone\n");
+        return CLI_USAGE;
+    }
     if (a->files)
         return cli_plan_import(a, plan);
     if (a->format != IMPORT_AUTO) {
@@ -215,9 +239,10 @@ static int cli_plan_host(const struct cli_plan_args *a, struct cli_plan *plan)
     }
     if (topo_read(a->sysroot, &cli_plan_to_stderr, &plan->host))
         return CLI_WRONG;
-    topo_read_more(a->sysroot, plan->host);
-    plan->live = true;
-    return 0;
+    int status = a->watch ? cli_plan_watch(a, plan) : 0;
+    if (!status)
+        topo_read_more(a->sysroot, plan->host);
+    return status;
 }
 
 /* Lists of names need the host. 0 or CLI_USAGE after a message. */

@@ -16,7 +16,6 @@ struct cli_plan {
     struct plan_ports_out out;
     struct plan_ports_map map[TOPO_GPUS];
     struct portlist only;
-    bool live;      /**< of this machine, now */
     uint64_t peers; /**< to count QPs for; 0: not asked */
     unsigned notes;
     char note[CLI_PLAN_NOTES][240];

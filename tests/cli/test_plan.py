@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from json_schema import against
@@ -196,9 +197,38 @@ def test_live():
               all(p["class"] == near and p["gbps"] == 200 for g in answer["gpus"] for p in g["ports"]), said)
 
 
+def test_watch():
+    """A port that goes down while it is watched is left, as another is as near."""
+    with tempfile.TemporaryDirectory() as root:
+        def write(path, text):
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path + ".new"), "w", encoding="utf-8") as f:
+                f.write(text)
+            os.rename(os.path.join(root, path + ".new"), os.path.join(root, path))
+        for n in range(2):
+            pci = f"sys/devices/pci0000:10/0000:10:01.0/0000:11:00.{n}"
+            write(f"{pci}/vendor", "0x15b3")
+            for name, value in (("state", "4: ACTIVE"), ("link_layer", "InfiniBand"), ("rate", "400 Gb/sec (4X NDR)"),
+                                ("counters/link_downed", "3")):
+                write(f"sys/class/infiniband/mlx5_{n}/ports/1/{name}", value)
+            os.symlink(os.path.join(root, pci), os.path.join(root, f"sys/class/infiniband/mlx5_{n}/device"))
+        with subprocess.Popen([BRAID, "plan", "--json", "--sysroot", root, "--watch", "1"], stdout=subprocess.PIPE, text=True) as watching:
+            downs = 3
+            while watching.poll() is None:
+                downs += 1
+                write("sys/class/infiniband/mlx5_0/ports/1/counters/link_downed", str(downs))
+                time.sleep(0.02)
+            out = watching.stdout.read()
+        answer = json.loads(out)
+        check("--watch leaves a port that flaps", [p["port"] for p in answer["any"]] == ["mlx5_1:1"] and
+              "comes and goes" in answer["unused"][0]["why"], out)
+
+
 def test_use():
     for args in (["--nosuch"], ["--format", "x"], ["--ports-per-gpu", "0"], ["--share", "x"], ["--limit", "x"], ["--link", "x"],
                  ["--json", "--env"], ["/nosuch"], ["--format", "smi"], ["--only", ",", golden("topo-h100-8gpu-8nic-1to1.txt")],
+                 ["--only", "=mlx5_0", golden("topo-h100-8gpu-8nic-1to1.txt")],
+                 ["--only", "^mlx5_0,^mlx5_1", golden("topo-h100-8gpu-8nic-1to1.txt")], ["--watch", "1", "-"],
                  ["--map", "GPU0", golden("topo-h100-8gpu-8nic-1to1.txt")]):
         status, out, err = plan(*args)
         check(f"plan {' '.join(args)}: status 2 and a reason", status == 2 and "braid" in err and not out,
@@ -212,6 +242,7 @@ def main():
     test_schema()
     test_save()
     test_live()
+    test_watch()
     test_use()
     TAP.done()
 

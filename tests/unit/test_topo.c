@@ -482,6 +482,88 @@ static void the_same_ports_are_shared_whatever_the_class(void **state)
     uses(1, "mlx5_1:1 PHB");
 }
 
+static void links_addresses_and_mtus_are_read(void **state)
+{
+    (void)state;
+    char folder[512];
+    tree_pci("pci0000:10/0000:10:01.0", 0, "0x8086", "0x060400", folder);
+    tree_nic("mlx5_0", "pci0000:10/0000:10:01.0/0000:11:00.0", 0);
+    tree_port("mlx5_0", 1, "4: ACTIVE", "Ethernet", "200 Gb/sec (4X HDR)");
+    tree_file("sys/devices/pci0000:10/0000:10:01.0/0000:11:00.0", "current_link_speed", "16.0 GT/s PCIe\n");
+    tree_file("sys/devices/pci0000:10/0000:10:01.0/0000:11:00.0", "current_link_width", "8\n");
+    tree_folder("sys/class/infiniband/mlx5_0/ports/1/counters");
+    tree_file("sys/class/infiniband/mlx5_0/ports/1/counters", "link_downed", "7\n");
+    tree_folder("sys/class/infiniband/mlx5_0/ports/1/gids");
+    tree_folder("sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types");
+    tree_file("sys/class/infiniband/mlx5_0/ports/1/gids", "0", "fe80:0000:0000:0000:0200:00ff:fe00:0001\n");
+    tree_file("sys/class/infiniband/mlx5_0/ports/1/gids", "1", "0000:0000:0000:0000:0000:0000:0000:0000\n");
+    tree_file("sys/class/infiniband/mlx5_0/ports/1/gids", "2", "0000:0000:0000:0000:0000:ffff:0a00:0005\n");
+    tree_file("sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types", "0", "IB/RoCE v1\n");
+    tree_file("sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types", "2", "RoCE v2\n");
+    tree_folder("sys/class/net/ib0");
+    tree_file("sys/class/net/ib0", "mtu", "1500\n");
+    look();
+    topo_read_more(tree_root, host);
+    const struct topo_port *p = &host->port[0];
+    assert_int_equal(host->pci[p->pci].width, 8);
+    assert_int_equal(host->pci[p->pci].speed, 16000);
+    assert_int_equal(host->pci[p->pci].vendor, 0x15b3);
+    assert_in_range(host->pci[p->pci].link_bits, UINT64_C(126000000000), UINT64_C(126100000000));
+    assert_int_equal(host->pci[host->pci[p->pci].parent].class, 0x060400);
+    assert_int_equal(p->downs, 7);
+    assert_int_equal(p->mtu, 1024); /* what fits 1500 bytes */
+    assert_int_equal(host->gids, 2);
+    assert_true(host->gid[0].index == 0 && !host->gid[0].v2 && host->gid[0].raw[0] == 0xfe);
+    assert_true(host->gid[1].index == 2 && host->gid[1].v2 && host->gid[1].raw[15] == 5);
+    assert_int_equal(plan_uplink(host, &plan, 0), p->pci); /* 200 Gb/s behind 126 */
+}
+
+/* A bond of the NIC's is one device, with the rate of all its links; one of the kernel's leaves devices as they are. */
+static void bonds_are_recognized(void **state)
+{
+    (void)state;
+    char link[600];
+    tree_nic("mlx5_bond_0", "pci0000:10/0000:10:01.0/0000:11:00.0", 0);
+    tree_port("mlx5_bond_0", 1, "4: ACTIVE", "Ethernet", "200 Gb/sec (4X HDR)");
+    tree_nic("mlx5_1", "pci0000:10/0000:10:02.0/0000:12:00.0", 0);
+    tree_nic("mlx5_2", "pci0000:10/0000:10:02.0/0000:12:00.1", 0);
+    static const char *const slaves[][2] = {{"ib0", "bond0"}, {"eth9", "bond0"}, {"ib1", "bond1"}, {"ib2", "bond1"}};
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(link, sizeof(link), "sys/class/net/%s", slaves[i][0]);
+        tree_folder(link);
+        tree_file(link, "speed", "200000\n");
+        char to[64];
+        snprintf(to, sizeof(to), "sys/class/net/%s", slaves[i][1]);
+        tree_link(link, "master", to);
+    }
+    tree_folder("sys/class/net/bond0/bonding");
+    tree_file("sys/class/net/bond0/bonding", "slaves", "ib0 eth9\n");
+    tree_folder("sys/class/net/ib0/device/infiniband");
+    tree_folder("sys/class/net/bond1/bonding");
+    tree_file("sys/class/net/bond1/bonding", "slaves", "ib1 ib2\n");
+    tree_folder("sys/class/net/ib1/device/infiniband");
+    tree_folder("sys/class/net/ib2/device/infiniband");
+    look();
+    assert_string_equal(host->port[0].bond, "bond0");
+    assert_int_equal(host->port[0].wires, 2);
+    assert_true(host->port[0].rate_bits == UINT64_C(400000000000));
+    assert_string_equal(host->port[1].bond, "");
+    assert_string_equal(host->port[2].bond, "");
+    assert_int_equal(host->port[1].card, host->port[2].card);
+    assert_true(host->port[0].card != host->port[1].card);
+}
+
+/* Renamed devices are what they were: nothing goes by names. */
+static void names_do_not_matter(void **state)
+{
+    (void)state;
+    tree_gpu(below(0x10, 0, 0, 0, 0), 0);
+    tree_nic("roce_rail1", below(0x10, 0, 1, 0, 0), 0);
+    tree_nic("mlx5_0", "pci0000:80/0000:80:01.0/0000:81:00.0", 1);
+    look();
+    uses(0, "roce_rail1:1 PIX");
+}
+
 #define TREE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -502,6 +584,9 @@ int main(void)
         TREE(without_a_gpu_all_are_used),
         TREE(shares_are_even_for_all_counts),
         TREE(a_gpu_of_another_class_is_found),
+        TREE(links_addresses_and_mtus_are_read),
+        TREE(bonds_are_recognized),
+        TREE(names_do_not_matter),
         TREE(the_fabric_is_what_the_fastest_ports_are),
         TREE(the_same_ports_are_shared_whatever_the_class),
     };
