@@ -206,17 +206,13 @@ static void api_mail_arrived(struct braid_channel *ch, const struct rail_event *
         api_message_answer(peer, mail);
 }
 
-/* How much moved: a completion that gave no event counts too, since others may be waiting behind it. */
-static unsigned api_poll_queue(struct braid_channel *ch, unsigned rail)
+/* Acts on what was taken from a queue. How many events. */
+static unsigned api_take(struct braid_channel *ch, struct rail_queue *queue)
 {
-    struct rail_queue *queue = &ch->queue[rail];
-    unsigned events = 0, taken = rail_poll(queue);
+    unsigned events = 0;
     struct rail_event event;
     struct rail_lane *lane;
     uint32_t end;
-    ch->count.polls++;
-    if (taken == 0 && !rail_owes(queue))
-        return 0; /* as most are, where one thread looks after many rails */
     for (;;) {
         while ((lane = rail_ended(queue, &end))) {
             unsigned bulk = api_bulk_done(ch, queue, lane, end);
@@ -241,7 +237,21 @@ static unsigned api_poll_queue(struct braid_channel *ch, unsigned rail)
             break;
         }
     }
-    return max_u32(events, taken);
+    return events;
+}
+
+/* How much moved: a completion that gave no event counts too, since others may be waiting behind it. */
+static unsigned api_poll_all(struct braid_channel *ch)
+{
+    unsigned moved = 0, rails = ch->braid->rail_count;
+    ch->count.polls += rails;
+    for (unsigned i = 0; i < rails; i++) {
+        struct rail_queue *queue = &ch->queue[i];
+        unsigned taken = rail_poll(queue);
+        if (taken || rail_owes(queue)) /* most have nothing, where one thread looks after many rails */
+            moved += max_u32(api_take(ch, queue), taken);
+    }
+    return moved;
 }
 
 /* Whether what a lane has in flight keeps it busy for a while: then what is built can wait for more, to be posted as one
@@ -307,10 +317,8 @@ static unsigned api_drive_all(struct braid_channel *ch)
 
 unsigned api_pass(struct braid_channel *ch)
 {
-    unsigned moved = 0;
     ch->count.passes++;
-    for (unsigned i = 0; i < ch->braid->rail_count; i++)
-        moved += api_poll_queue(ch, i);
+    unsigned moved = api_poll_all(ch);
     if (ch->message_held && moved)
         api_message_retry(ch);
     if (ch->asking)

@@ -373,7 +373,8 @@ struct rail_lane *rail_ended(struct rail_queue *queue, uint32_t *end);
 /** Whether there may be an event though rail_poll() has just given 0: something is still coming back from before. */
 static inline bool rail_owes(const struct rail_queue *queue)
 {
-    return queue->ending || queue->failing || queue->broken || queue->refused;
+    /* One branch: it is asked of each rail in each pass, and seldom true. */
+    return ((uintptr_t)queue->ending | (uintptr_t)queue->failing | (unsigned)queue->broken | queue->refused) != 0;
 }
 
 /** Takes the records of rail_ended() before number `to` off the books, all bulk WRITEs, of so many bytes together. */
