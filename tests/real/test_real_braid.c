@@ -329,12 +329,12 @@ static void two_fast_ports(void **state)
 static bool given_ports_added_up(double best[5])
 {
     const double least[] = {0, 1, 1.9, 2.85, 3.8};
-    uint64_t blocks = getenv("BRAID_QUICK") ? 40 : 80; /* a port's */
+    uint64_t blocks = getenv("BRAID_QUICK") ? 110 : 200; /* a port's */
     char ports[256];
     bool ok = true;
 
     for (int n = 1; n <= 4 && given_ports(0, n, ports, sizeof(ports)) > 0; n *= 2) {
-        struct setup s = {NULL, "pace=auto", (uint64_t)n * blocks, ROOM / 16, n};
+        struct setup s = {NULL, "pace=auto", (uint64_t)n * blocks, ROOM / 32, n};
         double rate = stream_rate(NULL, &s);
 
         best[n] = rate > best[n] ? rate : best[n];
