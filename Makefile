@@ -31,7 +31,7 @@ configure = test -f $(1)/build.ninja || { mkdir -p $(1) && meson setup $(MESON_F
 SAN_FLAGS = -Db_lundef=false -Dbuildtype=debugoptimized
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo results costs test test-rxe soak litmus lint asan ubsan tsan coverage fuzz clean install
+.PHONY: help build demo results study costs test test-rxe soak litmus lint asan ubsan tsan coverage fuzz clean install
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -51,7 +51,13 @@ results: ## every rate that is promised, as one `braid bench` command each, writ
 	@scripts/deps.sh demo
 	@$(call configure,$(BUILD))
 	@ninja -C $(BUILD) -j $(JOBS) --quiet
-	@scripts/results.py $(BUILD)
+	@scripts/results.py $(BUILD); one=$$?; scripts/results_moe.py $(BUILD) && exit $$one
+
+study: ## the figures of docs/why-four-nodes.md: one constant fitted, the rest predicted; needs NVIDIA's plugin
+	@scripts/deps.sh demo
+	@$(call configure,$(BUILD))
+	@ninja -C $(BUILD) -j $(JOBS) --quiet
+	@scripts/study_moe.py $(BUILD)
 
 costs: ## libbraid's own instructions, counted by callgrind, beside what the cost table charges, written to docs/costs.md
 	@scripts/deps.sh demo costs

@@ -167,6 +167,16 @@ struct bench_times {
     uint64_t count, p50, p99;
 };
 
+enum { BENCH_SAMPLES = 240, BENCH_SAMPLED_PORTS = 16 };
+
+/** What ports had carried, payload bytes since the start, at times that are about as far apart. */
+struct bench_timeline {
+    int n_ports, n;
+    char port[BENCH_SAMPLED_PORTS][64];
+    uint64_t at_ns[BENCH_SAMPLES]; /**< since the start */
+    uint64_t bytes[BENCH_SAMPLES][BENCH_SAMPLED_PORTS];
+};
+
 /** More of a phase. */
 struct bench_moe_result {
     enum bench_phase phase;
@@ -179,6 +189,7 @@ struct bench_moe_result {
     double nvl_gbs;         /**< that the busiest PE forwarded over NVLink, or gathered */
     uint64_t where_ns[BENCH_WHERE];
     char topo[8];
+    struct bench_timeline timeline; /**< of the busiest PE's ports, in the direction that has more to do */
 };
 
 struct bench_result {

@@ -178,10 +178,10 @@ static void bench_moe_close(struct bench_moe_pe *p)
 int bench_moe_pe(struct bench_pe *pe)
 {
     struct bench_moe_pe *p = calloc(1, sizeof(*p));
-    int rc = p ? 0 : -ENOMEM;
+    int rc;
 
-    if (rc)
-        return rc;
+    if (!p)
+        return -ENOMEM;
     p->pe = pe;
     p->moe = pe->run->moe;
     pe->moe = p;
@@ -216,10 +216,11 @@ void bench_moe_figures(struct bench_run *run, struct bench_result *out)
     r->ring = m->ring;
     r->nodes = m->nodes;
     memcpy(r->topo, run->topo, sizeof(r->topo));
-    r->logical_bytes = m->busy.logical_bytes;
-    r->remote_bytes = m->busy.remote_bytes;
+    r->logical_bytes = m->logical;
+    r->remote_bytes = m->remote;
     r->stale_reads = m->stale;
     r->notify_ns = m->notify_ns;
+    r->timeline = m->line;
     for (int w = 0; w < BENCH_WHERE; w++) {
         r->where_ns[w] = (uint64_t)m->where_ns[w];
         seen += r->where_ns[w];
@@ -231,7 +232,7 @@ void bench_moe_figures(struct bench_run *run, struct bench_result *out)
     if (out->wall_ns > seen) /* the busiest PE need not be the last */
         r->where_ns[BENCH_WHERE_END] += out->wall_ns - seen;
     out->gbs = out->wall_ns ? (double)out->payload_bytes / (double)out->wall_ns : 0;
-    r->nvl_gbs = out->wall_ns ? m->busy.nvl_gbs / (double)out->wall_ns : 0;
+    r->nvl_gbs = out->wall_ns ? (double)m->forwarded / (double)out->wall_ns : 0;
     ports = bench_ceiling(run, m->busiest, m->began_ns, m->over_ns, out->ceiling_how, sizeof(out->ceiling_how));
     out->ceiling_gbs = r->remote_bytes ? ports * (double)r->logical_bytes / (double)r->remote_bytes : 0;
     out->fraction = out->ceiling_gbs > 0 ? out->gbs / out->ceiling_gbs : 0;

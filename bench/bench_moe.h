@@ -36,19 +36,20 @@ struct bench_moe {
     int nodes, local; /* ranks of a node, BENCH_MOE_LOCAL at least */
     size_t token_bytes;
     bool combine;
-    bool pattern;                  /* payload is not bytes */
-    size_t words_len;              /* of what is not payload, which lies behind it */
-    size_t data_len, data_at;      /* payload, and where it begins */
-    struct bench_moe_token *token; /* of PE p: from p x tokens on; owned */
-    uint32_t *count;               /* of PE p, channel c, to node d: [(p x channels + c) x nodes + d]; owned */
-    int busiest;                   /* the PE whose wires have most to do */
-    bool busiest_in;               /* that is, to receive */
-    uint64_t began_ns;             /* the phase, for all */
-    uint64_t over_ns;              /* the last PE's kernels */
-    uint64_t notify_ns;            /* the longest */
-    uint64_t stale;                /* slots */
-    struct bench_moe_result busy;  /* the busiest PE's bytes */
+    bool pattern;                        /* payload is not bytes */
+    size_t words_len;                    /* of what is not payload, which lies behind it */
+    size_t data_len, data_at;            /* payload, and where it begins */
+    struct bench_moe_token *token;       /* of PE p: from p x tokens on; owned */
+    uint32_t *count;                     /* of PE p, channel c, to node d: [(p x channels + c) x nodes + d]; owned */
+    int busiest;                         /* the PE whose wires have most to do */
+    bool busiest_in;                     /* that is, to receive */
+    uint64_t began_ns;                   /* the phase, for all */
+    uint64_t over_ns;                    /* the last PE's kernels */
+    uint64_t notify_ns;                  /* the longest */
+    uint64_t stale;                      /* slots */
+    uint64_t logical, remote, forwarded; /* the busiest PE's bytes; the last: over NVLink */
     double where_ns[BENCH_WHERE];
+    struct bench_timeline line;
 };
 
 /** What a PE sends to one node on one DeepEP channel, in tokens. */
@@ -102,12 +103,13 @@ struct bench_moe_ask {
 /** Where time went, on the busiest PE. */
 struct bench_moe_where {
     bool on;
-    int port[BRAID_MAX_RAILS], n;    /* its ports, as numbers of the cluster's */
-    double rate[BRAID_MAX_RAILS];    /* payload bytes a ns */
-    uint64_t began[BRAID_MAX_RAILS]; /* bytes before */
-    uint64_t bytes, at_ns, slept_ns; /* up to here */
-    double carry_ns;                 /* of wires, counted before their time was up */
+    int port[BRAID_MAX_RAILS], n;                          /* its ports, as numbers of the cluster's */
+    double rate[BRAID_MAX_RAILS];                          /* payload bytes a ns */
+    uint64_t began[BRAID_MAX_RAILS], now[BRAID_MAX_RAILS]; /* bytes before, and when last looked at */
+    uint64_t bytes, at_ns, slept_ns;                       /* up to here */
+    double carry_ns;                                       /* of wires, counted before their time was up */
     double ns[BENCH_WHERE];
+    uint64_t sample_ns; /* between two samples; doubled when there are too many */
 };
 
 /** A PE of the run. */
@@ -116,16 +118,16 @@ struct bench_moe_pe {
     struct bench_moe *moe;
     struct bench_moe_channel *channel; /* owned */
     struct bench_moe_ask *ask;         /* a ring; owned */
-    size_t asked, taken, room;
-    bool paid;                /* the proxy has, for the request that is next */
-    bool fences;              /* they are requests */
-    bool running;             /* its kernels are */
-    uint64_t now_ns, next_ns; /* now; when kernels will be done with something */
-    uint32_t to_issue;        /* chunks' tokens that kernels have not asked for yet */
-    bool blocked, copying;    /* seen in this pass: for lack of credit; kernels are busy */
-    uint64_t over_ns;         /* when its kernels had ended; 0: not yet */
-    uint64_t moved_ns;        /* when something moved last */
-    uint64_t generation;      /* barriers */
+    size_t asked, taken, room;         /* room: a power of two, or 0 */
+    bool paid;                         /* the proxy has, for the request that is next */
+    bool fences;                       /* they are requests */
+    bool running;                      /* its kernels are */
+    uint64_t now_ns, next_ns;          /* now; when kernels will be done with something */
+    uint32_t to_issue;                 /* chunks' tokens that kernels have not asked for yet */
+    bool blocked, copying;             /* seen in this pass: for lack of credit; kernels are busy */
+    uint64_t over_ns;                  /* when its kernels had ended; 0: not yet */
+    uint64_t moved_ns;                 /* when something moved last */
+    uint64_t generation;               /* barriers */
     struct bench_moe_where where;
     int rc; /* of a request that failed */
 };
@@ -186,7 +188,9 @@ bool bench_moe_worked(struct bench_moe_pe *p, struct bench_moe_work *w, double b
 
 /** Device code asks for something. A failure is in p->rc. */
 void bench_moe_post(struct bench_moe_pe *p, const struct bench_moe_ask *a);
-/** Fence and add: what device code does behind a put. */
+/** All lanes of a warp call the fence; nothing where it is no request. */
+void bench_moe_fence(struct bench_moe_pe *p);
+/** Fence, where bytes went before, and add. */
 void bench_moe_signal(struct bench_moe_pe *p, int rank, size_t word, uint64_t value);
 /** The proxy takes a batch. How many requests, or a negative errno. */
 int bench_moe_take(struct bench_moe_pe *p);

@@ -10,9 +10,9 @@
 #include <string.h>
 
 enum {
-    BENCH_MOE_BATCH = 32,  /* NVSHMEM's */
-    BENCH_MOE_FENCES = 32, /* all lanes of a warp call the fence, and each posts a request where there is one */
-    BENCH_MOE_ROOM = 256,
+    BENCH_MOE_BATCH = 32,    /* NVSHMEM's */
+    BENCH_MOE_FENCES = 32,   /* all lanes of a warp call the fence, and each posts a request where there is one */
+    BENCH_MOE_ROOM = 256,    /* a power of two */
     BENCH_MOE_LOOK_NS = 1000 /* kernels go on while the proxy works; they are looked after so often */
 };
 
@@ -28,19 +28,25 @@ void bench_moe_post(struct bench_moe_pe *p, const struct bench_moe_ask *a)
             return;
         }
         for (size_t i = p->taken; i < p->asked; i++)
-            to[i % room] = p->ask[i % p->room];
+            to[i & (room - 1)] = p->ask[i & (p->room - 1)];
         free(p->ask);
         p->ask = to;
         p->room = room;
     }
-    p->ask[p->asked % p->room] = *a;
-    p->ask[p->asked++ % p->room].at_ns = p->now_ns + p->pe->run->spec->moe.see_ns;
+    p->ask[p->asked & (p->room - 1)] = *a;
+    p->ask[p->asked++ & (p->room - 1)].at_ns = p->now_ns + p->pe->run->spec->moe.see_ns;
+}
+
+void bench_moe_fence(struct bench_moe_pe *p)
+{
+    for (int i = 0; p->fences && i < BENCH_MOE_FENCES; i++)
+        bench_moe_post(p, &(struct bench_moe_ask){.kind = BENCH_MOE_FENCE});
 }
 
 void bench_moe_signal(struct bench_moe_pe *p, int rank, size_t word, uint64_t value)
 {
-    for (int i = 0; p->fences && i < BENCH_MOE_FENCES; i++)
-        bench_moe_post(p, &(struct bench_moe_ask){.kind = BENCH_MOE_FENCE});
+    if (rank != p->pe->rank)
+        bench_moe_fence(p);
     bench_moe_post(p, &(struct bench_moe_ask){.kind = BENCH_MOE_ADD, .rank = rank, .to = word, .value = value});
 }
 
@@ -63,7 +69,8 @@ int bench_moe_take(struct bench_moe_pe *p)
     int n = 0, rc;
 
     for (; n < BENCH_MOE_BATCH && p->taken < p->asked; n++) {
-        const struct bench_moe_ask a = p->ask[p->taken % p->room]; /* more may be asked for while it is handed over */
+        const struct bench_moe_ask a =
+            p->ask[p->taken & (p->room - 1)]; /* more may be asked for while it is handed over */
 
         if (a.at_ns > emu->now()) {
             p->next_ns = a.at_ns < p->next_ns ? a.at_ns : p->next_ns;

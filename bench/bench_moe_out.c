@@ -196,5 +196,6 @@ void bench_moe_metas(struct bench_moe_pe *p)
                                                           .from = bench_moe_meta_from(m, c, d),
                                                           .len = BENCH_MOE_META_BYTES});
         }
+        bench_moe_fence(p);
     }
 }

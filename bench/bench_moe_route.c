@@ -82,7 +82,7 @@ static void bench_moe_scores(struct bench_moe_draw *d)
 static void bench_moe_choose(struct bench_moe_draw *d, struct bench_moe_token *t)
 {
     double score[BENCH_MOE_GROUPS * BENCH_MOE_EXPERTS_MAX / 2];
-    unsigned group[BENCH_MOE_GROUPS], n = 0;
+    unsigned group[BENCH_MOE_GROUPS] = {0}, n = 0;
 
     bench_moe_scores(d);
     for (unsigned i = 0; i < d->groups; i++) {
@@ -179,7 +179,6 @@ static uint64_t bench_moe_forwarded(const struct bench_run *run, int pe)
 static void bench_moe_busiest(struct bench_run *run)
 {
     struct bench_moe *m = run->moe;
-    struct bench_moe_result *out = &m->busy;
     double longest = -1;
 
     for (int pe = 0; pe < run->n_pes; pe++) {
@@ -194,11 +193,11 @@ static void bench_moe_busiest(struct bench_run *run)
             longest = (double)remote / rate;
             m->busiest = pe;
             m->busiest_in = in != m->combine; /* a combine sends back what a dispatch brought */
-            out->logical_bytes = all * m->token_bytes;
-            out->remote_bytes = remote * m->token_bytes;
+            m->logical = all * m->token_bytes;
+            m->remote = remote * m->token_bytes;
         }
     }
-    out->nvl_gbs = (double)(bench_moe_forwarded(run, m->busiest) * m->token_bytes);
+    m->forwarded = bench_moe_forwarded(run, m->busiest) * m->token_bytes;
 }
 
 int bench_moe_route(struct bench_run *run)

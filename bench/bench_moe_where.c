@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { BENCH_MOE_SAMPLE_NS = 2000 };
+
 /* More than this makes a port used: signals may go over one that carries no payload. */
 enum { BENCH_MOE_USED = 65536 };
 
 /** Bytes of all its ports, and the rate of those that the transport uses: that another stays idle has no other reason. */
-static uint64_t bench_moe_carried(const struct bench_moe_pe *p, double *rate)
+static uint64_t bench_moe_carried(struct bench_moe_pe *p, double *rate)
 {
     const struct bench_run *run = p->pe->run;
     uint64_t bytes = 0;
@@ -25,6 +27,7 @@ static uint64_t bench_moe_carried(const struct bench_moe_pe *p, double *rate)
         if (run->emu->port(run->sim, p->where.port[i], &port) == 0)
             n = p->moe->busiest_in ? port.rx_payload : port.tx_payload;
         *rate += n > p->where.began[i] + BENCH_MOE_USED ? p->where.rate[i] : 0;
+        p->where.now[i] = n;
         bytes += n;
     }
     return bytes;
@@ -55,6 +58,7 @@ static void bench_moe_where_ports(struct bench_moe_pe *p, const char *ports)
         if (strcmp(port.host, host) != 0 || !bench_moe_listed(ports, port.port))
             continue;
         w->port[w->n] = i;
+        memcpy(p->moe->line.port[w->n], port.port, sizeof(port.port));
         w->rate[w->n] = port.payload_rate / 1e9;
         w->began[w->n++] = p->moe->busiest_in ? port.rx_payload : port.tx_payload;
     }
@@ -71,9 +75,33 @@ void bench_moe_where_open(struct bench_moe_pe *p)
         return;
     bench_moe_where_ports(p, ports);
     w->on = true;
+    w->sample_ns = BENCH_MOE_SAMPLE_NS;
+    p->moe->line.n_ports = w->n;
     w->at_ns = run->emu->now();
     w->slept_ns = p->pe->slept_ns;
     w->bytes = bench_moe_carried(p, &rate);
+}
+
+/** Notes what the ports have carried, when it is time; every other note goes where there is no room. */
+static void bench_moe_sample(struct bench_moe_pe *p, uint64_t now)
+{
+    struct bench_timeline *l = &p->moe->line;
+    uint64_t at = now - p->moe->began_ns;
+
+    if (l->n && at < l->at_ns[l->n - 1] + p->where.sample_ns)
+        return;
+    if (l->n == BENCH_SAMPLES) {
+        for (int i = 0; i < BENCH_SAMPLES / 2; i++) {
+            l->at_ns[i] = l->at_ns[2 * i];
+            memcpy(l->bytes[i], l->bytes[2 * i], sizeof(l->bytes[i]));
+        }
+        l->n = BENCH_SAMPLES / 2;
+        p->where.sample_ns *= 2;
+    }
+    l->at_ns[l->n] = at;
+    for (int i = 0; i < p->where.n; i++)
+        l->bytes[l->n][i] = p->where.now[i] - p->where.began[i];
+    l->n++;
 }
 
 /** What holds up a PE whose wires are idle. */
@@ -87,7 +115,7 @@ static enum bench_where bench_moe_held(const struct bench_moe_pe *p, bool awake)
     if (awake)
         return BENCH_WHERE_PROXY;
     if (p->taken < p->asked)
-        return p->ask[p->taken % p->room].at_ns > p->now_ns ? BENCH_WHERE_GPU : BENCH_WHERE_PROXY;
+        return p->ask[p->taken & (p->room - 1)].at_ns > p->now_ns ? BENCH_WHERE_GPU : BENCH_WHERE_PROXY;
     return p->copying ? BENCH_WHERE_GPU : p->blocked ? BENCH_WHERE_CREDIT : BENCH_WHERE_END;
 }
 
@@ -101,6 +129,7 @@ void bench_moe_where_note(struct bench_moe_pe *p, bool awake)
         return;
     now = p->pe->run->emu->now();
     bytes = bench_moe_carried(p, &rate);
+    bench_moe_sample(p, now);
     /* A packet counts when its last bit has left, or its first: what is too much for this step is of the next. */
     busy = (rate > 0 ? (double)(bytes - w->bytes) / rate : 0) + w->carry_ns;
     idle = (double)(now - w->at_ns);

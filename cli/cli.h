@@ -24,6 +24,8 @@ int cli_emu(int argc, char **argv);
 int cli_options(int argc, char **argv);
 /** `braid plan`: which ports each GPU of a host uses, and why. */
 int cli_plan(int argc, char **argv);
+/** `braid report`: results as one HTML page. */
+int cli_report(int argc, char **argv);
 /** `braid run`: a command whose NVSHMEM uses braid. Returns only where it does not become the command. */
 int cli_run(int argc, char **argv);
 

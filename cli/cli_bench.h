@@ -28,7 +28,9 @@ struct cli_bench_run {
 /** A whole command. */
 struct cli_bench {
     struct bench_spec spec; /* what all runs have in common */
-    const char *engine;     /* of runs that do not say their own */
+    int argc;
+    char **argv;
+    const char *engine; /* of runs that do not say their own */
     struct bench_engine parsed;
     const char *op_name; /* of an atomic */
     char fabric[CLI_BENCH_FABRIC];

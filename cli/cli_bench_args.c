@@ -401,6 +401,8 @@ int cli_bench_arguments(int argc, char **argv, struct cli_bench *c)
 {
     int status, k;
 
+    c->argc = argc;
+    c->argv = argv;
     c->spec.seed = 1;
     c->engine = "braid";
     c->op_name = cli_bench_ops[0];

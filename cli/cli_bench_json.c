@@ -5,6 +5,7 @@
  */
 #include "cli_bench.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void cli_bench_put_key(json_t *to, const char *key, json_t *value, int *bad)
@@ -140,6 +141,40 @@ static json_t *cli_bench_json_fabric(const char *text, int *bad)
     return o;
 }
 
+/** The command line as a shell takes it. NULL without memory. */
+static json_t *cli_bench_json_command(const struct cli_bench *c)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+    json_t *o;
+
+    if (!to)
+        return NULL;
+    fprintf(to, "braid");
+    for (int i = 0; i < c->argc; i++) {
+        const char *word = c->argv[i];
+
+        if (*word && strspn(word, plain) == strlen(word)) {
+            fprintf(to, " %s", word);
+            continue;
+        }
+        fprintf(to, " '");
+        for (; *word; word++) {
+            if (*word == '\'')
+                fputs("'\\''", to);
+            else
+                fputc(*word, to);
+        }
+        fputc('\'', to);
+    }
+    fclose(to);
+    o = json_string(text); /* NULL for what is no UTF-8 */
+    free(text);
+    return o ? o : json_string("braid bench (not UTF-8)");
+}
+
 int cli_bench_json(const struct cli_bench *c)
 {
     json_t *top = json_object(), *runs = json_array();
@@ -148,6 +183,7 @@ int cli_bench_json(const struct cli_bench *c)
 
     snprintf(hash, sizeof(hash), "%08x", c->run[0].result.cost_hash);
     cli_bench_put_key(top, "schema", json_string("braid.bench/1"), &bad);
+    cli_bench_put_key(top, "command", cli_bench_json_command(c), &bad);
     cli_bench_put_key(top, "seed", json_integer((json_int_t)c->spec.seed), &bad);
     cli_bench_put_key(top, "fabric", cli_bench_json_fabric(c->run[0].result.fabric, &bad), &bad);
     cli_bench_put_key(top, "label", json_string("emulated (virtual time)"), &bad);

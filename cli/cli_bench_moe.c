@@ -35,19 +35,30 @@ static int cli_moe_phases(struct cli_bench *c, const char *text)
     return c->n_phases ? 0 : cli_moe_wrong("--moe-phase", text, "dispatch-bf16, dispatch-fp8 or combine");
 }
 
-/** "ideal", or "COPY:FORWARD:SEE". */
+/** A number from 0 to 10^6 and what has to stand behind it. 0 or -1. */
+static int cli_moe_part(const char **at, const char *end, double *out)
+{
+    char *rest;
+
+    *out = strtod(*at, &rest);
+    if (rest == *at || strncmp(rest, end, strlen(end)) != 0 || !(*out >= 0 && *out <= 1e6))
+        return -1;
+    *at = rest + strlen(end);
+    return 0;
+}
+
+/** "ideal", or "COPY:FORWARD:SEEus". */
 static int cli_moe_gpu(struct bench_moe_spec *s, const char *text)
 {
     double copy, forward, see;
-    int n = 0;
+    const char *at = text;
 
     if (strcmp(text, "ideal") == 0) {
         s->copy_gbs = s->forward_gbs = 0;
         s->see_ns = 0;
         return 0;
     }
-    if (sscanf(text, "%lf:%lf:%lfus%n", &copy, &forward, &see, &n) != 3 || text[n] || copy < 0 || forward < 0 ||
-        !(see >= 0 && see < 1e6))
+    if (cli_moe_part(&at, ":", &copy) || cli_moe_part(&at, ":", &forward) || cli_moe_part(&at, "us", &see) || *at)
         return cli_moe_wrong(
             "--moe-gpu", text,
             "ideal, or COPY:FORWARD:SEEus, GB/s of the kernels of a channel, 0 for at once, and the delay "
@@ -231,6 +242,28 @@ void cli_moe_text(const struct cli_bench *c)
 
 /* ---- for programs ------------------------------------------------------------------------------------------------------ */
 
+/** Rates between samples, of each port, and when these ended. */
+static json_t *cli_moe_timeline(const struct bench_timeline *l, int *bad)
+{
+    json_t *o = json_object(), *us = json_array(), *ports = json_array();
+
+    for (int i = 1; i < l->n; i++)
+        *bad |= json_array_append_new(us, json_real((double)l->at_ns[i] / 1e3)) != 0;
+    for (int k = 0; k < l->n_ports; k++) {
+        json_t *port = json_object(), *gbs = json_array();
+
+        for (int i = 1; i < l->n; i++)
+            *bad |= json_array_append_new(gbs, json_real((double)(l->bytes[i][k] - l->bytes[i - 1][k]) /
+                                                         (double)(l->at_ns[i] - l->at_ns[i - 1]))) != 0;
+        cli_bench_put_key(port, "port", json_string(l->port[k]), bad);
+        cli_bench_put_key(port, "gbs", gbs, bad);
+        *bad |= json_array_append_new(ports, port) != 0;
+    }
+    cli_bench_put_key(o, "us", us, bad);
+    cli_bench_put_key(o, "ports", ports, bad);
+    return o;
+}
+
 json_t *cli_moe_json(const struct cli_bench *c, const struct bench_moe_result *r, int *bad)
 {
     const struct bench_moe_spec *s = &c->spec.moe;
@@ -248,5 +281,6 @@ json_t *cli_moe_json(const struct cli_bench *c, const struct bench_moe_result *r
     for (int w = 0; w < BENCH_WHERE; w++)
         cli_bench_put_key(where, bench_where_name((enum bench_where)w), json_real((double)r->where_ns[w] / 1e3), bad);
     cli_bench_put_key(o, "where_us", where, bad);
+    cli_bench_put_key(o, "timeline", cli_moe_timeline(&r->timeline, bad), bad);
     return o;
 }

@@ -15,11 +15,13 @@ struct cli_command {
 };
 
 static const struct cli_command cli_commands[] = {
-    {"bench", cli_bench, "puts, gets, signals and atomics on an emulated fabric: rates, delays, every byte checked"},
+    {"bench", cli_bench,
+     "puts, gets, signals, atomics, DeepEP's kernels on an emulated fabric: rates, delays, every byte checked"},
     {"demo", cli_demo, "chunks and signals over two emulated ports: one port, blocking, braid"},
     {"emu", cli_emu, "a command inside an emulated fabric in real time; changes to one that runs"},
     {"options", cli_options, "the settings of libbraid: name, environment variable, default, meaning"},
     {"plan", cli_plan, "which ports each GPU of a host uses, and why; of this host or one from a file"},
+    {"report", cli_report, "results of braid bench as one page: tables, bars, plots, command lines and seeds"},
     {"run", cli_run, "a command whose NVSHMEM uses braid"},
 };
 
@@ -51,7 +53,8 @@ static int cli_main(int argc, char **argv)
         if (strcmp(argv[1], cli_commands[i].name) == 0)
             return cli_commands[i].run(argc - 1, argv + 1);
     }
-    fprintf(stderr, "braid: seen \"%s\", expected a command: bench, demo, emu, options, plan, run (see braid --help)\n",
+    fprintf(stderr,
+            "braid: seen \"%s\", expected a command: bench, demo, emu, options, plan, report, run (see braid --help)\n",
             argv[1]);
     return CLI_USAGE;
 }

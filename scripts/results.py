@@ -133,6 +133,8 @@ Order, visibility and deadlocks have a table of their own: `make litmus`.
 """
 
 TAIL = """
+DeepEP's dispatch and combine have a page of their own: [results-moe.md](results-moe.md).
+
 `gbs` is `payload_bytes / wall_ns` in every row, and the ports carried those bytes within 1 % from 4 KiB up: `tests/cli/test_bench.py`.
 
 ## Sizes and ports
