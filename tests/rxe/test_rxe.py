@@ -21,7 +21,7 @@ from tap import Tap
 
 RIG = os.path.join(HERE, "rig.sh")
 MISSING = 77  # rig.sh's exit status where something is not there
-LIMIT_S = 900
+LIMIT_S = 1500
 POINT = re.compile(r"^(not )?ok\b *\d* *-? *(.*)$")
 PLAN = re.compile(r"^1\.\.(\d+)")
 COMPLAINTS = re.compile(r"\b(BUG|WARNING|Oops|Kernel panic)\b")
