@@ -119,6 +119,7 @@ struct bench_moe_pe {
     struct bench_moe_channel *channel; /* owned */
     struct bench_moe_ask *ask;         /* a ring; owned */
     size_t asked, taken, room;         /* room: a power of two, or 0 */
+    unsigned weight;                   /* of what was taken since progress was last made within a batch */
     bool paid;                         /* the proxy has, for the request that is next */
     bool fences;                       /* they are requests */
     bool running;                      /* its kernels are */

@@ -174,6 +174,8 @@ static int nvs_amo_call(void *transport, int pe, int desc, bool is_float, const 
     struct nvs_plugin *p = nvs_plugin_of(transport);
     int rc = nvs_amo_issue(p, nvs_channel_of(qp), pe, desc, is_float, mem, (unsigned)bytes);
 
+    if (!rc)
+        nvs_asked(p, nvs_channel_of(qp), NVS_ASK_WORD);
     return rc ? nvs_op_failed(p, "an atomic", pe, rc) : 0;
 }
 

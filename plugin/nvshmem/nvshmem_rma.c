@@ -41,6 +41,8 @@ static int nvs_piece(struct nvs_plugin *p, unsigned channel, int pe, int desc, s
         rc = desc == NVS_PUT ? braid_put(ch, pe, remote, local, len, &p->done[channel])
                              : braid_get(ch, pe, local, remote, len, &p->done[channel]);
     while (nvs_again(p, channel, &rc));
+    if (!rc)
+        nvs_asked(p, channel, len >= NVS_LONG_BYTES ? NVS_ASK_LONG : NVS_ASK_SHORT);
     return rc;
 }
 
@@ -99,6 +101,8 @@ static int nvs_p(struct nvs_plugin *p, unsigned channel, int pe, const struct nv
     do
         rc = braid_p(p->channel[channel], pe, remote, value, (unsigned)bytes, &p->done[channel]);
     while (nvs_again(p, channel, &rc));
+    if (!rc)
+        nvs_asked(p, channel, NVS_ASK_WORD);
     return rc;
 }
 

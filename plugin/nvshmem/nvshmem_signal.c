@@ -93,6 +93,8 @@ static int nvs_put_signal_call(void *transport, int pe, const struct nvs_rma_ver
     if (nvs_vector_count(local, sizeof(*c.local)) != c.count || nvs_vector_count(bytes, sizeof(*c.bytes)) != c.count)
         return nvs_op_failed(p, "a put with signal whose vectors differ in length", pe, -EINVAL);
     rc = nvs_signal_whole(&c) ? nvs_put_signal_once(p, channel, pe, &c) : nvs_put_signal_parts(p, channel, pe, &c);
+    if (!rc)
+        nvs_asked(p, channel, NVS_ASK_LONG);
     if (!rc && !verb->is_nbi)
         rc = braid_quiet(p->channel[channel], pe);
     return rc ? nvs_op_failed(p, "a put with signal", pe, rc) : 0;
