@@ -38,7 +38,7 @@ const char *import_format_name(enum import_format format)
 enum import_format import_guess(const char *text, size_t len)
 {
     size_t at = 0;
-    while (at < len && memchr(" \t\r\n\xef\xbb\xbf", text[at], 7))
+    while (at < len && text[at] && strchr(" \t\r\n\xef\xbb\xbf", text[at]))
         at++;
     if (at < len && text[at] == '{')
         return IMPORT_HOST;

@@ -21,7 +21,7 @@
 /* The node of an I/O object and of all above it; -1: no room. */
 static int hwloc_import_node(struct topo_host *host, hwloc_obj_t obj)
 {
-    hwloc_obj_t way[32];
+    hwloc_obj_t way[32] = {0};
     int node = -1;
     unsigned deep = 0;
     for (; obj && (obj->type == HWLOC_OBJ_BRIDGE || obj->type == HWLOC_OBJ_PCI_DEVICE) && deep < 32; obj = obj->parent)

@@ -152,7 +152,7 @@ static void topo_cards(struct topo_host *host)
 
 void topo_settle(struct topo_host *host)
 {
-    uint16_t moved[TOPO_PORTS];
+    uint16_t moved[TOPO_PORTS] = {0};
     for (unsigned i = 0; i < host->ports; i++)
         host->port[i].card = (int)i; /* remembers the place for a moment */
     qsort_r(host->port, host->ports, sizeof(host->port[0]), topo_port_order, host);

@@ -176,14 +176,16 @@ static unsigned topo_mtu(long netdev)
 /* "fe80:0000:0000:0000:0000:0000:0000:0001" as bytes; false where it is not that, or is all zeros. */
 static bool topo_gid_parse(const char *text, uint8_t out[16])
 {
-    unsigned part[8], any = 0;
-    if (sscanf(text, "%4x:%4x:%4x:%4x:%4x:%4x:%4x:%4x", &part[0], &part[1], &part[2], &part[3], &part[4], &part[5],
-               &part[6], &part[7]) != 8)
-        return false;
+    unsigned long any = 0;
     for (unsigned i = 0; i < 8; i++) {
-        any |= part[i];
-        out[2 * i] = (uint8_t)(part[i] >> 8);
-        out[2 * i + 1] = (uint8_t)part[i];
+        char *end;
+        unsigned long part = strtoul(text, &end, 16);
+        if (end == text || part > 0xffff || *end != (i < 7 ? ':' : '\0'))
+            return false;
+        any |= part;
+        out[2 * i] = (uint8_t)(part >> 8);
+        out[2 * i + 1] = (uint8_t)part;
+        text = end + 1;
     }
     return any != 0;
 }
