@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,7 +204,7 @@ static void host_read_pci(struct host_read *r, const json_t *o)
     struct topo_pci *p = &r->host->pci[r->host->nodes];
     *p = (struct topo_pci){.number = host_address(r, o, "pci"),
                            .parent = (int)host_number(r, o, "parent", 0, (int64_t)r->host->nodes - 1, -1),
-                           .numa = (int)host_number(r, o, "numa", 0, 4095, -1),
+                           .numa = (int)host_number(r, o, "numa", 0, INT_MAX - 1, -1),
                            .width = (unsigned)host_number(r, o, "width", 0, 64, 0),
                            .speed = (unsigned)host_number(r, o, "speed", 0, 1000000, 0),
                            .link_bits = (uint64_t)host_number(r, o, "link_bits", 0, INT64_C(100000000000000), 0),
@@ -220,7 +221,7 @@ static void host_read_gpu(struct host_read *r, const json_t *o)
     struct topo_gpu *g = &r->host->gpu[r->host->gpus++];
     *g = (struct topo_gpu){.number = host_address(r, o, "pci"),
                            .pci = (int)host_number(r, o, "node", 0, (int64_t)r->host->nodes - 1, -1),
-                           .numa = (int)host_number(r, o, "numa", 0, 4095, -1)};
+                           .numa = (int)host_number(r, o, "numa", 0, INT_MAX - 1, -1)};
     host_text(r, o, "name", g->name, sizeof(g->name));
 }
 
