@@ -184,40 +184,44 @@ void cli_plan_text(const struct cli_plan *plan, bool explain, FILE *to)
         fprintf(to, "  %s\n", plan->note[i]);
 }
 
+/* The ports of one GPU, with commas. */
+static void cli_plan_env_ports(const struct cli_plan *plan, unsigned g, FILE *to)
+{
+    char name[80];
+    for (unsigned k = 0; k < plan->out.gpu[g].count; k++) {
+        cli_plan_port(plan, plan->out.gpu[g].port[k], name, sizeof(name));
+        fprintf(to, "%s%s", k ? "," : "", name);
+    }
+}
+
 void cli_plan_env(const struct cli_plan *plan, FILE *to)
 {
-    bool addresses = plan->host->gpus > 0;
+    const struct topo_host *host = plan->host;
+    bool addresses = host->gpus > 0, first = true;
     fprintf(to, "# which ports each GPU of this host uses, for all its processes; made by braid plan --env\n");
-    for (unsigned g = 0; g < plan->host->gpus; g++)
-        addresses = addresses && plan->host->gpu[g].number;
-    if (!addresses)
-        fprintf(to, "# %s\n",
-                plan->host->gpus ? "the source tells no PCI addresses of GPUs: set the line of its GPU for each process"
-                                 : "there is no GPU");
-    else
-        fprintf(to, "BRAID_MAP='");
-    bool first = true;
-    for (unsigned g = 0; g < (plan->host->gpus ? plan->host->gpus : 1); g++) {
-        const struct plan_ports_gpu *gpu = &plan->out.gpu[g];
-        char pci[PCI_TEXT_SIZE], name[80];
-        if (!gpu->count)
+    for (unsigned g = 0; g < host->gpus; g++)
+        addresses = addresses && host->gpu[g].number;
+    if (host->gpus && !addresses)
+        fprintf(to, "# the source tells no PCI addresses of GPUs: set the line of its GPU for each process\n");
+    for (unsigned g = 0; g < host->gpus && !addresses; g++) {
+        fprintf(to, "# BRAID_PORTS=");
+        cli_plan_env_ports(plan, g, to);
+        fprintf(to, "  # %s\n", host->gpu[g].name);
+    }
+    for (unsigned g = 0; g < host->gpus && addresses; g++) {
+        char pci[PCI_TEXT_SIZE];
+        if (!plan->out.gpu[g].count)
             continue;
-        if (addresses) {
-            pci_text(plan->host->gpu[g].number, pci);
-            fprintf(to, "%s%s=", first ? "" : ";", pci);
-        } else {
-            fprintf(to, "%sBRAID_PORTS=", plan->host->gpus ? "# " : "");
-            if (plan->host->gpus)
-                fprintf(to, "%s", "");
-        }
-        for (unsigned k = 0; k < gpu->count; k++) {
-            cli_plan_port(plan, gpu->port[k], name, sizeof(name));
-            fprintf(to, "%s%s", k ? "," : "", name);
-        }
-        if (!addresses)
-            fprintf(to, "%s%s\n", plan->host->gpus ? "  # " : "", plan->host->gpus ? plan->host->gpu[g].name : "");
+        pci_text(host->gpu[g].number, pci);
+        fprintf(to, "%s%s=", first ? "BRAID_MAP='" : ";", pci);
+        cli_plan_env_ports(plan, g, to);
         first = false;
     }
-    if (addresses)
+    if (!first)
         fprintf(to, "'\n");
+    if (!host->gpus) {
+        fprintf(to, "BRAID_PORTS=");
+        cli_plan_env_ports(plan, 0, to);
+        fprintf(to, "\n");
+    }
 }
