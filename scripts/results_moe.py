@@ -16,6 +16,7 @@ import shlex
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import results_plugins
 
@@ -164,9 +165,10 @@ def main():
         parser.add_argument(option, action="store_true")
     o = parser.parse_args()
     b = Bench(o.build)
-    lines = []
-    for nodes, topo in SHAPES[:3] if o.quick else SHAPES:
-        lines += shape_rows(b, nodes, topo, ENGINES[:1] if o.quick else FEW if topo == "pxb" and nodes > 4 else ENGINES)
+    shapes = SHAPES[:3] if o.quick else SHAPES
+    with ThreadPoolExecutor(os.cpu_count()) as pool: # the long ones first
+        rows = pool.map(lambda s: list(shape_rows(b, *s, ENGINES[:1] if o.quick else FEW if s[1] == "pxb" and s[0] > 4 else ENGINES)), shapes[::-1])
+        lines = sum(reversed(list(rows)), [])
     more = [] if o.quick else [*incast(b), *skewed(b), *faults(b), *big(b, o.big)]
     if not o.quick and not o.print:
         text = (HEAD.format(table=b.table, peer=results_plugins.PEER, stale=b.stale) + "\n".join(lines) + "\n"
