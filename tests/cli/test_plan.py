@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_plan.py - `braid plan` over machines of the field (tests/golden): their tables, what is said, how it ends.
 
-  test_plan.py BRAID       prints TAP
+  test_plan.py BRAID [SANITIZER]     prints TAP; SANITIZER: that BRAID is built with, "none" where with none
 
 With BRAID_CASES=DIR the same tables are asked of the files of that folder too, of which some are not in the tree.
 """
@@ -20,6 +20,7 @@ from plan_cases import CASES, HOSTS, one_each, ports_of
 from tap import Tap
 
 BRAID = sys.argv[1]
+SANITIZED = len(sys.argv) > 2 and sys.argv[2] != "none"
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
 TAP = Tap()
 check = TAP.holds
@@ -182,6 +183,9 @@ def test_save():
 
 def test_live():
     """This machine is an emulated host: what is read from its /sys gives the table that its fabric means."""
+    if SANITIZED:  # its run-time must come first in a program, and `braid emu` preloads
+        TAP.skip("live", f"braid is built with {sys.argv[2]}")
+        return
     for topo, ports, expected, near in (("pix", 2, "0:mlx5_0+mlx5_1 1:mlx5_2+mlx5_3 2:mlx5_4+mlx5_5 3:mlx5_6+mlx5_7", "PIX"),
                                         ("pxb", 2, "0:mlx5_0+mlx5_1 1:mlx5_2+mlx5_3 2:mlx5_4+mlx5_5 3:mlx5_6+mlx5_7", "PXB"),
                                         ("pxb", 1, one_each("mlx5_%d", 4), "PXB")):
@@ -194,7 +198,7 @@ def test_live():
         got = {g["gpu"]: [p["port"] for p in g["ports"]] for g in answer["gpus"]}
         check(f"live, {fabric}: the table", got == ports_of(expected), said)
         check(f"live, {fabric}: classes and rates",
-              all(p["class"] == near and p["gbps"] == 200 for g in answer["gpus"] for p in g["ports"]), said)
+              answer["gpus"] and all(p["class"] == near and p["gbps"] == 200 for g in answer["gpus"] for p in g["ports"]), said)
 
 
 def test_watch():

@@ -81,7 +81,9 @@ struct check {
     char skip[128];  /**< why the check could not be run; empty: it was */
     struct made made[128];
     int made_count;
-    struct ibv_wc wc; /**< what check_wc() saw last */
+    struct ibv_wc wc;    /**< what check_wc() saw last */
+    uint64_t empty_ns;   /**< when check_poll() found nothing last: what it finds later came behind that */
+    uint64_t stalled_ns; /**< for how long this program was not run though it had only a short nap (by a real clock) */
 };
 
 /** An entry of the list. */

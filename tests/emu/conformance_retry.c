@@ -23,7 +23,8 @@ static uint64_t period(uint8_t timeout)
 static void within2(struct check *c, uint64_t earliest, uint64_t latest, uint64_t tries, uint64_t least)
 {
     uint64_t now = check_now(c), grain = c->run->env->grain_ns;
-    uint64_t from = tries * (least > grain ? least - grain : 0), to = 4 * tries * least + SLACK_MS * MSEC;
+    uint64_t from = tries * (least > grain ? least - grain : 0),
+             to = 4 * tries * least + SLACK_MS * MSEC + c->stalled_ns;
     check_that(c, now - earliest >= from && now - latest <= to,
                "time to the error: seen %.3f to %.3f ms, expected %.3f to %.3f ms", (double)(now - latest) / 1e6,
                (double)(now - earliest) / 1e6, (double)from / 1e6, (double)to / 1e6);
@@ -286,7 +287,8 @@ static void cable_out_of_stream(struct check *c, long arg)
     const struct conformance_env *env = c->run->env;
     struct pair_options o = pair_defaults();
     struct pair p;
-    uint64_t posted = 0, good = 0, last = 0, cut = 0; /* cut: before it; the last answers come a little later */
+    uint64_t posted = 0, good = 0, last = 0,
+             cut = 0; /* cut: before the last answer that came before it; a few come later */
     o.timeout = (uint8_t)(arg / COUNT), o.retry = (uint8_t)(arg % COUNT);
     if (!check_can_cut(c) || !pair_start(c, &p, &o))
         return;
@@ -302,7 +304,7 @@ static void cable_out_of_stream(struct check *c, long arg)
         check_equal(c, "wr_id", (long)c->wc.wr_id, (long)good++);
         last = check_now(c);
         if (good == 3 * DEPTH && !cut) {
-            cut = last;
+            cut = c->empty_ns;
             check_equal(c, "cable out", env->cable(env->arg, B, false), 0);
         }
         if (!check_that(c, !cut || last < cut + 2 * PATIENCE_S * SEC, "requests still complete with the cable out"))
