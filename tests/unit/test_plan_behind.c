@@ -41,7 +41,7 @@ static void many_transfers_are_shared_as_one_is(void **state)
 {
     (void)state;
     uint64_t random = unit_seed(), chained = 0;
-    for (int round = 0; round < 20000; round++) {
+    for (int round = 0; round < 4000; round++) {
         struct plan_lane lane[PLAN_MAX_LANES];
         struct plan_stripe_in in, whole;
         if (!random_transfer(&random, &in, lane))
@@ -61,7 +61,7 @@ static void many_transfers_are_shared_as_one_is(void **state)
         assert_true(many.covered + slack * in.lanes >= one.covered || many.transfers < 2);
     }
     print_message("# %lu plans served more than one transfer\n", chained);
-    assert_true(chained > 500);
+    assert_true(chained > 100);
 }
 
 static void a_plan_for_another_lead_is_none(void **state)
