@@ -145,16 +145,13 @@ static int api_bulk_whole(struct api_peer *peer, struct api_flow *flow, struct p
     }
 }
 
-/* The pieces of a plan, in order, up to one whose lane has no slot: then the rest of it is worth nothing. How many were
- * posted. */
+/* The pieces of a plan, in order, up to one whose lane has no slot. How many were posted. */
 static unsigned api_bulk_pieces(struct api_peer *peer, struct api_flow *flow, struct plan_pick *pick,
-                                struct plan_stripe *plan)
+                                const struct plan_stripe *plan)
 {
     unsigned i = 0;
     for (; i < plan->count && api_bulk_slot(peer, flow, pick, plan->piece[i].lane, plan->piece[i].len); i++)
         api_bulk_post(peer, flow, pick, plan->piece[i].lane, plan->piece[i].len);
-    if (i < plan->count)
-        plan->rests = 0;
     return i;
 }
 
@@ -180,9 +177,8 @@ static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow, struct pla
         .slack_ns = flow->slack_ns,
         .lane = flow->lane,
     };
-    if (plan_stripe_behind(&in, plan) && api_bulk_pieces(peer, flow, pick, plan))
+    if (plan_stripe_behind(&in, pick, plan) && api_bulk_pieces(peer, flow, pick, plan))
         return 0;
-    plan->rests = 0; /* what is posted now it does not know of */
     while (in.len && plan_pull(&in, pick, &piece)) {
         if (piece.len == 0)
             return posted ? 0 : -EAGAIN;
@@ -343,9 +339,6 @@ unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
     while (flow->head) {
         struct api_op *op = flow->head;
         unsigned plain = api_bulk_goes_whole(flow, op) ? api_bulk_plain(peer, &pick) : 0;
-        bool cut = op->cut && op->lane == PLAN_MAX_LANES;
-        if (plain || !cut)
-            plan.rests = 0;
         moved += plain;
         if (plain)
             continue;
@@ -353,7 +346,8 @@ unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
         if (op->gate && (rc = api_bulk_open(peer, op)) == -EAGAIN)
             return moved;
         if (!rc)
-            rc = cut ? api_bulk_cut(peer, flow, &pick, &plan) : api_bulk_whole(peer, flow, &pick);
+            rc = op->cut && op->lane == PLAN_MAX_LANES ? api_bulk_cut(peer, flow, &pick, &plan)
+                                                       : api_bulk_whole(peer, flow, &pick);
         if (rc == -EAGAIN) {
             flow->held = true;
             return moved;

@@ -275,6 +275,7 @@ struct plan_piece {
 struct plan_pick {
     uint32_t room; /**< bit k: lane k has room */
     uint32_t lanes;
+    uint64_t posts; /**< how often something has been posted since plan_pick_begin() */
     uint64_t now_ns;
     uint64_t weights;               /**< of all live lanes */
     uint64_t load;                  /**< what they carry up to their ends: sum of weight * ns from now */
@@ -295,6 +296,7 @@ struct plan_stripe {
     } rest[PLAN_MAX_LANES];
     uint64_t carry;   /**< bytes that cuts took from the pieces before */
     uint64_t lead_ns; /**< the home lane's lead that it is for */
+    uint64_t posts;   /**< pick->posts when its pieces have been posted and nothing else has */
 };
 
 /**
@@ -315,10 +317,10 @@ int plan_stripe(const struct plan_stripe_in *in, const struct plan_pick *pick, s
 
 /**
  * The pieces of the transfer behind the one that a plan was made for and covered whole, from the same plan: what is behind
- * was poured over the lanes too. in: that transfer, on the same lanes, now, with what has been posted since being what the
- * plan said. False, with count 0, where the plan has nothing for it (or none was made: next and rests 0): ask plan_stripe().
+ * was poured over the lanes too. in: that transfer, on the same lanes, now. False, with count 0, where the plan has nothing for it (or
+ * none was made: next and rests 0), or what has been posted since is not just what it said: ask plan_stripe().
  */
-bool plan_stripe_behind(const struct plan_stripe_in *in, struct plan_stripe *plan);
+bool plan_stripe_behind(const struct plan_stripe_in *in, const struct plan_pick *pick, struct plan_stripe *plan);
 
 /** How long the longest share that is given at once takes on the lane where that takes longest. For lanes as they are; while their paces stay so
  *  one look will do. At least 1. */
@@ -353,6 +355,7 @@ static inline unsigned plan_pick_lane(const struct plan_pick *pick, const struct
 /** Pieces were posted on lane k, and plan_lane_posted() has been told. */
 static inline void plan_pick_posted(struct plan_pick *pick, const struct plan_lane *lane, unsigned k)
 {
+    pick->posts++;
     pick->load += (lane[k].end_ns - pick->at_ns[k]) * lane[k].weight;
     pick->at_ns[k] = lane[k].end_ns;
     pick->late_ns = max_u64(pick->late_ns, lane[k].end_ns - pick->now_ns);

@@ -55,6 +55,7 @@ void plan_pick_begin(struct plan_pick *pick, const struct plan_lane *lane, unsig
 {
     uint64_t weights = 0, load = 0, late_ns = 0;
     pick->room = 0;
+    pick->posts = 0;
     pick->lanes = lanes;
     pick->now_ns = now_ns;
     for (unsigned k = 0; k < lanes; k++) {
@@ -351,11 +352,13 @@ static void plan_stripe_rests(uint32_t room, const struct plan_stripe_bids *bids
     }
 }
 
-bool plan_stripe_behind(const struct plan_stripe_in *in, struct plan_stripe *plan)
+bool plan_stripe_behind(const struct plan_stripe_in *in, const struct plan_pick *pick, struct plan_stripe *plan)
 {
-    plan->count = 0;
-    if (plan->lead_ns == plan_stripe_lead(in))
-        plan_stripe_hand_out(in, plan);
+    bool spoilt = plan->next < plan->rests && (plan->posts != pick->posts || plan->lead_ns != plan_stripe_lead(in));
+    if (spoilt)
+        plan->rests = 0;
+    plan_stripe_hand_out(in, plan);
+    plan->posts = pick->posts + plan->count;
     return plan->count > 0;
 }
 
@@ -391,5 +394,6 @@ int plan_stripe(const struct plan_stripe_in *in, const struct plan_pick *pick, s
     plan_stripe_rests(pick->room, &bids, out);
     out->lead_ns = plan_stripe_lead(in);
     plan_stripe_hand_out(in, out);
+    out->posts = pick->posts + out->count;
     return 0;
 }

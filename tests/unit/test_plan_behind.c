@@ -15,7 +15,9 @@ static struct chain chain_of(struct plan_stripe_in in, uint64_t each)
 {
     struct chain c = {0};
     struct plan_stripe plan;
-    assert_int_equal(stripe(&in, &plan), 0);
+    struct plan_pick pick;
+    plan_pick_begin(&pick, in.lane, in.lanes, in.now_ns);
+    assert_int_equal(plan_stripe(&in, &pick, &plan), 0);
     do {
         uint64_t at = 0;
         for (unsigned i = 0; i < plan.count; i++) {
@@ -26,6 +28,7 @@ static struct chain chain_of(struct plan_stripe_in in, uint64_t each)
             c.got[p->lane] += p->len;
             c.pieces++;
         }
+        pick.posts += plan.count; /* the lanes themselves stay as they were */
         c.covered += at;
         c.transfers++;
         if (at < in.len) /* the rest of it is for later */
@@ -33,7 +36,7 @@ static struct chain chain_of(struct plan_stripe_in in, uint64_t each)
         in.len = min_u64(each, in.behind);
         in.behind -= in.len;
         in.remote_addr += 1 << 20;
-    } while (in.len && plan_stripe_behind(&in, &plan));
+    } while (in.len && plan_stripe_behind(&in, &pick, &plan));
     return c;
 }
 
@@ -64,7 +67,7 @@ static void many_transfers_are_shared_as_one_is(void **state)
     assert_true(chained > 100);
 }
 
-static void a_plan_for_another_lead_is_none(void **state)
+static void a_plan_serves_only_what_it_was_made_for(void **state)
 {
     (void)state;
     struct plan_lane lane[2] = {lane_of(MIB_NS, 0), lane_of(MIB_NS, 0)};
@@ -76,28 +79,37 @@ static void a_plan_for_another_lead_is_none(void **state)
                                 .piece_min = 4096,
                                 .now_ns = NOW,
                                 .lane = lane};
-    struct plan_stripe plan;
-    assert_int_equal(stripe(&in, &plan), 0);
+    struct plan_stripe plan, other;
+    struct plan_pick pick;
+    plan_pick_begin(&pick, lane, 2, NOW);
+    assert_int_equal(plan_stripe(&in, &pick, &plan), 0);
     assert_true(plan.count == 1 && plan.piece[0].len == 32768); /* the other lane's half is behind */
     in.behind = 0;
+    other = plan;
+    assert_false(plan_stripe_behind(&in, &pick, &other)); /* its piece was not posted */
+    pick.posts = 2;
+    other = plan;
+    assert_false(plan_stripe_behind(&in, &pick, &other)); /* and something else was */
+    assert_false(plan_stripe_behind(&in, &pick, &other)); /* for good */
+    assert_int_equal(other.count, 0);
+    pick.posts = 1;
     in.home_lead_ns = RTT;
-    assert_false(plan_stripe_behind(&in, &plan));
-    assert_int_equal(plan.count, 0);
+    other = plan;
+    assert_false(plan_stripe_behind(&in, &pick, &other));
     in.home_lead_ns = 0;
-    assert_true(plan_stripe_behind(&in, &plan));
+    assert_true(plan_stripe_behind(&in, &pick, &plan));
     assert_true(plan.count == 1 && plan.piece[0].len == 32768 && plan.piece[0].lane != plan.rest[0].lane);
-    assert_false(plan_stripe_behind(&in, &plan));
-    struct plan_stripe none;
-    none.next = none.rests = 0;
-    none.lead_ns = 0;
-    assert_false(plan_stripe_behind(&in, &none));
+    pick.posts = 2;
+    assert_false(plan_stripe_behind(&in, &pick, &plan));
+    struct plan_stripe none = {.next = 0, .rests = 0};
+    assert_false(plan_stripe_behind(&in, &pick, &none));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_transfers_are_shared_as_one_is),
-        cmocka_unit_test(a_plan_for_another_lead_is_none),
+        cmocka_unit_test(a_plan_serves_only_what_it_was_made_for),
     };
     return cmocka_run_group_tests_name("plan_behind", tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static void flow_post(struct flow *f, unsigned k, unsigned op, uint64_t len)
 /* Hands out what the lanes take. */
 static void flow_pump(struct flow *f)
 {
-    struct plan_pick pick;
+    struct plan_pick pick = {0};
     struct plan_stripe out = {0};
     while (f->op_next != f->op_head) {
         struct flow_op *op = &f->op[f->op_next % FLOW_OPS];
@@ -111,7 +111,8 @@ static void flow_pump(struct flow *f)
                                     .step_ns = f->piece_cost_ns,
                                     .now_ns = f->now_ns,
                                     .lane = f->lane};
-        if (!plan_stripe_behind(&in, &out)) {
+        pick.posts = out.posts; /* only what it said has been posted */
+        if (!plan_stripe_behind(&in, &pick, &out)) {
             plan_pick_begin(&pick, f->lane, f->lanes, f->now_ns);
             assert_int_equal(plan_stripe(&in, &pick, &out), 0);
         }
