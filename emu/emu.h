@@ -210,6 +210,7 @@ struct emu_fabric {
     struct emu_bus *bus; /* one a PE */
     struct emu_pkt *free_small, *free_large, *made;
     struct emu_store_pool store;
+    struct emu_pkt *unsaid, **unsaid_tail; /* acknowledgements of bytes that are on their way to a GPU */
     uint32_t gpu_mrs; /* regions of GPU memory: while there are any, only the engine thread moves data */
     uint64_t trace;
     unsigned lock_depth;
@@ -334,7 +335,9 @@ struct emu_mr;
 /** How a kind of memory is read and written; off counts from the region's first byte and is in bounds. */
 struct emu_mem_ops {
     void (*load)(const struct emu_mr *mr, uint64_t off, struct emu_payload *to, uint32_t at, uint32_t len);
-    void (*store)(const struct emu_mr *mr, uint64_t off, const struct emu_payload *from, uint32_t at, uint32_t len);
+    /* by: the queue pair whose bytes they are */
+    void (*store)(const struct emu_mr *mr, const void *by, uint64_t off, const struct emu_payload *from, uint32_t at,
+                  uint32_t len);
     uint64_t (*load8)(const struct emu_mr *mr, uint64_t off);
     void (*store8)(const struct emu_mr *mr, uint64_t off, uint64_t value);
 };
@@ -512,7 +515,8 @@ struct emu_qp {
     struct emu_atomic_done atomic[EMU_MAX_RD_ATOMIC];
     uint32_t atomic_next;
     struct emu_store_queue store;
-    struct emu_ahead ahead_out, ahead_reply; /* of the message that it sends, of the READ that it answers */
+    struct emu_ahead ahead_out[EMU_AHEAD_WINDOWS],
+        ahead_reply; /* of the message that it sends, of the READ that it answers */
 };
 
 /** a - b in PSN space, -2^23 .. 2^23-1 (IBA 9.7.2). */
@@ -569,6 +573,8 @@ void emu_req_complete(struct emu_qp *qp, enum ibv_wc_status status);
 /** Takes a request packet; what has to keep its payload holds it. */
 void emu_resp_receive(struct emu_qp *qp, struct emu_pkt *p);
 
+/** Real time: sends the acknowledgements that wait for copies to a GPU, which are waited for together. */
+void emu_reply_say(struct emu_fabric *f);
 /** Acknowledges up to psn, but never ahead of READ data that still has to go, or of bytes that nobody can see. */
 void emu_reply_ack(struct emu_qp *qp, uint32_t psn);
 /**

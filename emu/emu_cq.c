@@ -129,11 +129,17 @@ static void emu_cq_count(struct emu_cq *cq, uint32_t count)
     __atomic_store_n(&cq->count, count, __ATOMIC_RELAXED);
 }
 
+/** Whether a completion says that something came into memory here. */
+static bool emu_cq_tells(const struct ibv_wc *wc)
+{
+    return wc->status == IBV_WC_SUCCESS && wc->opcode != IBV_WC_RDMA_WRITE && wc->opcode != IBV_WC_SEND;
+}
+
 int emu_cq_add(struct emu_cq *cq, const struct emu_cqe *e, bool solicited)
 {
     struct ibv_async_event ev = {.element.cq = &cq->ibv, .event_type = IBV_EVENT_CQ_ERR};
 
-    bool there = emu_gpu_settle();
+    bool there = !emu_cq_tells(&e->wc) || emu_gpu_settle();
     struct emu_cqe *to;
 
     if (cq->overrun) /* a CQ in error takes nothing any more */

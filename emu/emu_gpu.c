@@ -1,44 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emu_gpu.c - see emu_gpu.h. Writes that follow each other in memory are gathered in pinned memory and copied together; reads
- * wait for their bytes. One GPU at a time has writes that are not settled. All with the fabric's lock; copies in the engine
- * thread. Called by emu_mr.c (registration, bytes), emu_ahead.c, and whoever settles; next: emu_cuda.c.
+ * emu_gpu.c - see emu_gpu.h: which memory is a GPU's, its context, what stands behind a region. One GPU at a time has writes that
+ * are not settled. All with the fabric's lock; copies in the engine thread. Called by emu_mr.c (registration, bytes), emu_ahead.c, and
+ * whoever settles; next: emu_copy.c.
  */
 #include "emu_gpu.h"
 #include "emu.h"
 #include "emu_cuda.h"
-#include "emu_meet.h"
+#include "emu_gpu_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    EMU_GPU_BOUNCE = 64 * 1024,
-    EMU_GPU_STAGE = 1024 * 1024,
-    EMU_GPU_PLACES = 16,
-    EMU_GPU_SLOW_NS = 1000000000,
-    EMU_GPU_ARENA = EMU_GPU_BOUNCE + EMU_GPU_STAGE + EMU_GPU_PLACES * EMU_AHEAD_BYTES
-};
-
-struct emu_gpu {
-    struct emu_gpu *next;
-    void *ctx, *stream;
-    bool dead, warm;
-    unsigned long long scratch;             /* EMU_GPU_BOUNCE bytes of its memory; 0: none */
-    unsigned char *bounce, *stage, *places; /* EMU_GPU_ARENA bytes together */
-    uint32_t lent;                          /* a bit each */
-    /* writes: stage[begin, end) is to be copied to memory at `to`; what is before it is on its way */
-    uint64_t to;
-    uint32_t begin, end;
-};
-
 static struct emu_gpu *emu_gpu_all;
-static struct emu_gpu *emu_gpu_dirty; /* has writes that are not settled */
 static bool emu_gpu_lost; /* a write never got there; whose it was nobody knows, so nothing is settled again */
 
 void emu_gpu_forked(void)
 {
-    emu_gpu_all = emu_gpu_dirty = NULL;
+    emu_gpu_all = NULL;
     emu_gpu_lost = false;
 }
 
@@ -47,8 +26,8 @@ bool emu_gpu_dead(const struct emu_gpu *g)
     return g && g->dead;
 }
 
-/** Notes a failure. At a program's end CUDA goes before we do: that is no news. */
-static bool emu_gpu_ok(struct emu_gpu *g, int error, const char *what)
+/* At a program's end CUDA goes before we do: that is no news. */
+bool emu_gpu_ok(struct emu_gpu *g, int error, const char *what)
 {
     const char *name = NULL;
 
@@ -127,8 +106,8 @@ static struct emu_gpu *emu_gpu_new(const struct emu_cuda *cuda, void *ctx)
         return NULL;
     }
     g->bounce = arena;
-    g->stage = g->bounce + EMU_GPU_BOUNCE;
-    g->places = g->stage + EMU_GPU_STAGE;
+    g->copy.bytes = g->bounce + EMU_GPU_BOUNCE;
+    g->places = g->copy.bytes + (size_t)EMU_COPY_SLABS * EMU_COPY_SLAB;
     g->next = emu_gpu_all;
     emu_gpu_all = g;
     return g;
@@ -151,8 +130,7 @@ struct emu_gpu *emu_gpu_find(const void *addr, size_t len)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------------------ */
 
-/** Makes the context this thread's. */
-static bool emu_gpu_enter(struct emu_gpu *g)
+bool emu_gpu_enter(struct emu_gpu *g)
 {
     static _Thread_local bool begun;
     const struct emu_cuda *cuda = emu_cuda_get();
@@ -169,83 +147,45 @@ static bool emu_gpu_enter(struct emu_gpu *g)
     return emu_gpu_ok(g, cuda->ctx_set(g->ctx), "entering the context");
 }
 
-/** Says where CUDA has held the engine up, and with it the program's traffic. */
-static void emu_gpu_slow(uint64_t began, const char *what)
-{
-    uint64_t ns = emu_meet_time() - began;
-
-    if (ns > EMU_GPU_SLOW_NS)
-        fprintf(
-            stderr,
-            "emu: %s of GPU memory took %.1f s; expected microseconds: does a call of CUDA wait for a kernel that waits "
-            "for this?\n",
-            what, (double)ns / 1e9);
-}
-
-static bool emu_gpu_wait(struct emu_gpu *g)
-{
-    return emu_gpu_ok(g, emu_cuda_get()->stream_wait(g->stream), "a copy");
-}
-
-/** Starts the copy of what is gathered. */
-static bool emu_gpu_issue(struct emu_gpu *g)
-{
-    uint32_t begin = g->begin;
-
-    if (g->end == begin)
-        return true;
-    g->begin = g->end;
-    return emu_gpu_ok(g, emu_cuda_get()->to_device(g->to, g->stage + begin, g->end - begin, g->stream), "a write");
-}
-
 bool emu_gpu_settle(void)
 {
-    struct emu_gpu *g = emu_gpu_dirty;
-    uint64_t began;
-
-    if (!g)
-        return !emu_gpu_lost;
-    emu_gpu_dirty = NULL;
-    began = emu_meet_time();
-    if (emu_gpu_enter(g) && emu_gpu_issue(g))
-        emu_gpu_wait(g);
-    emu_gpu_slow(began, "a write");
-    g->begin = g->end = 0;
-    emu_gpu_lost |= g->dead;
+    for (struct emu_gpu *g = emu_gpu_all; g; g = g->next) {
+        if (emu_copy_unsettled(g))
+            emu_gpu_lost |= !emu_copy_settle(g);
+    }
     return !emu_gpu_lost;
 }
 
-static void emu_gpu_write(struct emu_gpu *g, uint64_t to, const void *from, uint32_t len)
+bool emu_gpu_unsettled(void)
 {
-    if (emu_gpu_dirty != g || g->end + len > EMU_GPU_STAGE)
-        emu_gpu_settle();
-    if (!emu_gpu_enter(g)) {
-        emu_gpu_lost = true;
-        return;
+    const struct emu_gpu *g = emu_gpu_all;
+
+    while (g && !emu_copy_unsettled(g))
+        g = g->next;
+    return g != NULL;
+}
+
+void emu_gpu_issue(void)
+{
+    for (struct emu_gpu *g = emu_gpu_all; g; g = g->next)
+        emu_copy_issue(g);
+}
+
+static void emu_gpu_write(struct emu_gpu *g, const void *by, uint64_t to, const void *from, uint32_t len)
+{
+    for (struct emu_gpu *other = emu_gpu_all; other; other = other->next) {
+        if (other != g && emu_copy_unsettled(other)) /* what came before it, elsewhere */
+            emu_gpu_lost |= !emu_copy_settle(other);
     }
-    if (g->begin != g->end && to != g->to + (g->end - g->begin))
-        emu_gpu_issue(g);
-    if (g->begin == g->end)
-        g->to = to;
-    emu_gpu_dirty = g;
-    memcpy(g->stage + g->end, from, len);
-    g->end += len;
+    emu_gpu_lost |= g->dead;
+    if (!g->dead)
+        emu_copy_write(g, by, to, from, len);
 }
 
 /** Reads into pinned memory, behind all writes. */
 static bool emu_gpu_read(struct emu_gpu *g, void *pinned, uint64_t from, uint32_t len)
 {
-    uint64_t began = emu_meet_time();
-
-    if (!emu_gpu_enter(g) || !emu_gpu_issue(g) ||
-        !emu_gpu_ok(g, emu_cuda_get()->to_host(pinned, from, len, g->stream), "a read") || !emu_gpu_wait(g))
-        return false;
-    emu_gpu_slow(began, "a read");
-    if (emu_gpu_dirty == g) { /* the writes before it have ended too */
-        emu_gpu_dirty = NULL;
-        g->begin = g->end = 0;
-    }
-    return true;
+    return emu_copy_begin_read(g, pinned, from, len) && emu_copy_end_reads(g);
 }
 
 void emu_gpu_warm(struct emu_gpu *g)
@@ -257,7 +197,7 @@ void emu_gpu_warm(struct emu_gpu *g)
     for (size_t i = 0; ok && i < sizeof(sizes) / sizeof(sizes[0]); i++)
         ok = emu_gpu_ok(g, cuda->to_device(g->scratch, g->places, sizes[i], g->stream), "a first write") &&
              emu_gpu_ok(g, cuda->to_host(g->bounce, g->scratch, sizes[i], g->stream), "a first read") &&
-             emu_gpu_wait(g);
+             emu_copy_end_reads(g);
     g->warm = true;
 }
 
@@ -275,7 +215,7 @@ static void emu_gpu_load(const struct emu_mr *mr, uint64_t off, struct emu_paylo
 
     emu_payload_make_bytes(to, at);
     if (emu_gpu_pinned(g, to->bytes)) {
-        emu_gpu_read(g, to->bytes + at, from, len);
+        emu_copy_begin_read(g, to->bytes + at, from, len); /* whoever has the place asks emu_gpu_arrived() */
         return;
     }
     for (uint32_t n; len; len -= n, at += n, from += n) {
@@ -286,13 +226,14 @@ static void emu_gpu_load(const struct emu_mr *mr, uint64_t off, struct emu_paylo
     }
 }
 
-static void emu_gpu_store(const struct emu_mr *mr, uint64_t off, const struct emu_payload *from, uint32_t at,
-                          uint32_t len)
+static void emu_gpu_store(const struct emu_mr *mr, const void *by, uint64_t off, const struct emu_payload *from,
+                          uint32_t at, uint32_t len)
 {
     unsigned char bytes[EMU_PAYLOAD_ROOM];
 
-    emu_payload_read(from, at, bytes, len);
-    emu_gpu_write(mr->gpu, (uintptr_t)mr->ibv.addr + off, bytes, len);
+    if (from->runs)
+        emu_payload_read(from, at, bytes, len);
+    emu_gpu_write(mr->gpu, by, (uintptr_t)mr->ibv.addr + off, from->runs ? bytes : from->bytes + at, len);
 }
 
 static uint64_t emu_gpu_load8(const struct emu_mr *mr, uint64_t off)
@@ -306,7 +247,7 @@ static uint64_t emu_gpu_load8(const struct emu_mr *mr, uint64_t off)
 
 static void emu_gpu_store8(const struct emu_mr *mr, uint64_t off, uint64_t value)
 {
-    emu_gpu_write(mr->gpu, (uintptr_t)mr->ibv.addr + off, &value, sizeof(value));
+    emu_gpu_write(mr->gpu, NULL, (uintptr_t)mr->ibv.addr + off, &value, sizeof(value));
 }
 
 const struct emu_mem_ops emu_mem_gpu = {
@@ -318,8 +259,15 @@ const struct emu_mem_ops emu_mem_gpu = {
 
 /* ---- places for what is read ahead --------------------------------------------------------------------------------------------- */
 
-bool emu_gpu_borrow(struct emu_gpu *g, struct emu_ahead *a)
+bool emu_gpu_arrived(struct emu_gpu *g)
 {
+    return emu_copy_end_reads(g);
+}
+
+bool emu_gpu_borrow(struct emu_gpu *g, struct emu_ahead *a, bool spare)
+{
+    if (spare && __builtin_popcount(g->lent) >= EMU_GPU_PLACES / 2)
+        return false;
     for (int i = 0; i < EMU_GPU_PLACES; i++) {
         if (g->lent & (1u << i))
             continue;

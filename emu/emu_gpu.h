@@ -24,7 +24,7 @@ struct emu_ahead {
     uint32_t len;
 };
 
-enum { EMU_AHEAD_BYTES = 256 * 1024 };
+enum { EMU_AHEAD_BYTES = 256 * 1024, EMU_AHEAD_WINDOWS = 4 };
 
 /**
  * The CUDA context through which [addr, addr + len) is reached, with a stream and pinned memory of our own; NULL: not GPU
@@ -40,8 +40,14 @@ void emu_gpu_warm(struct emu_gpu *g);
 bool emu_gpu_dead(const struct emu_gpu *g);
 /** Everything that was written is in memory. False, and from then on: a GPU failed, which is said once. */
 bool emu_gpu_settle(void);
-/** A place for bytes read ahead, pinned; false: none is free. */
-bool emu_gpu_borrow(struct emu_gpu *g, struct emu_ahead *a);
+/** Whether anything is not. */
+bool emu_gpu_unsettled(void);
+/** Begins the copies of what was written, and leaves it to emu_gpu_settle() to wait for them. */
+void emu_gpu_issue(void);
+/** A place for bytes read ahead, pinned; false: none is free, or with spare, not more than half. What is loaded into it is there after emu_gpu_arrived(). */
+bool emu_gpu_borrow(struct emu_gpu *g, struct emu_ahead *a, bool spare);
+/** Waits for all that was loaded into places. False: the GPU is dead. */
+bool emu_gpu_arrived(struct emu_gpu *g);
 /** Gives it back; tolerates one that has none. */
 void emu_gpu_give_back(struct emu_ahead *a);
 /** Forgets everything, in a forked child: CUDA does not work there. */

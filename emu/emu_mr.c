@@ -62,11 +62,12 @@ static bool emu_mem_host_word(char *to, const unsigned char *from, uint32_t len)
     return false;
 }
 
-static void emu_mem_host_store(const struct emu_mr *mr, uint64_t off, const struct emu_payload *from, uint32_t at,
-                               uint32_t len)
+static void emu_mem_host_store(const struct emu_mr *mr, const void *by, uint64_t off, const struct emu_payload *from,
+                               uint32_t at, uint32_t len)
 {
     char *to = (char *)mr->ibv.addr + off;
 
+    (void)by;
     emu_gpu_settle(); /* what came before it, elsewhere */
     if (from->runs)
         emu_payload_read(from, at, to, len);
@@ -180,6 +181,8 @@ struct emu_mr *emu_mr_reg(struct emu_pd *pd, void *addr, size_t len, uint64_t lo
 int emu_mr_dereg(struct emu_mr *mr)
 {
     emu_store_settle(mr);
+    if (mr->gpu)
+        emu_gpu_settle(); /* the memory may be gone after this */
     emu_map_del(&mr->ctx->dev->mrs, mr->ibv.lkey);
     ((struct emu_pd *)mr->ibv.pd)->refs--;
     emu_mr_free(mr);
@@ -270,7 +273,7 @@ static bool emu_mr_walk(struct emu_qp *qp, const struct ibv_sge *sge, int n, uin
         if (!mr || !emu_mr_covers(mr->local_base, mr->ibv.length, sge[i].addr + off, len))
             return false;
         if (store)
-            mr->mem->store(mr, sge[i].addr + off - mr->local_base, pay, at, len);
+            mr->mem->store(mr, qp, sge[i].addr + off - mr->local_base, pay, at, len);
         else
             mr->mem->load(mr, sge[i].addr + off - mr->local_base, pay, at, len);
         if (emu_gpu_dead(mr->gpu))

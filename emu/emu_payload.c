@@ -96,9 +96,10 @@ static void emu_payload_load(const struct emu_mr *mr, uint64_t off, struct emu_p
     emu_pattern_read(mr->pattern, mr->place + off + done, to->bytes + at + done, len - done);
 }
 
-static void emu_payload_store(const struct emu_mr *mr, uint64_t off, const struct emu_payload *from, uint32_t at,
-                              uint32_t len)
+static void emu_payload_store(const struct emu_mr *mr, const void *by, uint64_t off, const struct emu_payload *from,
+                              uint32_t at, uint32_t len)
 {
+    (void)by;
     if (from->runs)
         emu_payload_each(from, at, len, emu_payload_to_pattern, mr->pattern, mr->place + off);
     else

@@ -8,6 +8,7 @@
  * not suffer from a thread that woke late. Called by emu_dev.c; next: emu_carry.c, and the model by its events.
  */
 #include "emu_real.h"
+#include "emu_copy.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -207,6 +208,7 @@ static void emu_real_do_job(struct emu_real *r)
     if (r->job.state != EMU_REAL_JOB_ASKED)
         return;
     r->job.rc = r->job.fn(r->job.arg);
+    emu_gpu_settle(); /* whoever asked may take the memory away now */
     r->job.state = EMU_REAL_JOB_DONE;
     emu_real_wake(&r->owner);
 }
@@ -259,15 +261,20 @@ static void *emu_real_engine(void *arg)
     emu_real_is_engine = true;
     while (!stop) {
         uint32_t seen = __atomic_load_n(&self->doorbell, __ATOMIC_SEQ_CST);
-        uint64_t ns;
+        uint64_t ns, began, end;
 
         /* Said before looking, so that who sends after the look rings. */
         __atomic_store_n(&self->asleep, doze, __ATOMIC_SEQ_CST);
         pthread_mutex_lock(&r->lock);
-        emu_real_catch_up(r);
+        began = emu_real_catch_up(r);
         emu_real_do_job(r);
-        emu_gpu_settle(); /* nothing is left to a thread that may not copy */
-        ns = emu_real_idle_ns(r, emu_meet_time(), &doze);
+        emu_reply_say(&r->fabric);
+        if (r->large == r->large_seen) /* else more follows, and its end is acknowledged */
+            emu_gpu_issue();
+        end = emu_meet_time();
+        r->passes++;
+        r->busy_ns += end - began;
+        ns = emu_real_idle_ns(r, end, &doze);
         stop = r->stop;
         emu_real_let_go(r);
         if (doze && !__atomic_load_n(&self->asleep, __ATOMIC_SEQ_CST))
@@ -306,6 +313,23 @@ static void emu_real_free(struct emu_real *r)
     free(r);
 }
 
+/** With BRAID_EMU_STATS: what the engine and its copies have taken, in one line. */
+static void emu_real_tell(const struct emu_real *r)
+{
+    const struct emu_copy_stats *s = emu_copy_stats();
+
+    if (!getenv("BRAID_EMU_STATS"))
+        return;
+    fprintf(
+        stderr,
+        "emu: engine: %llu passes, busy %.3f of %.3f s; to GPUs: %llu copies, %.1f MB, begun in %.3f s, %llu waits of "
+        "%.3f s; from GPUs: %llu copies, %.1f MB, %llu waits, %.3f s\n",
+        (unsigned long long)r->passes, (double)r->busy_ns / 1e9, (double)(emu_meet_time() - r->began) / 1e9,
+        (unsigned long long)s->writes, (double)s->write_bytes / 1e6, (double)s->write_ns / 1e9,
+        (unsigned long long)s->waits, (double)s->wait_ns / 1e9, (unsigned long long)s->reads,
+        (double)s->read_bytes / 1e6, (unsigned long long)s->read_waits, (double)s->read_ns / 1e9);
+}
+
 /** At the process's end. Its contexts stay as they are: other threads may still be in them. */
 __attribute__((destructor)) static void emu_real_exit(void)
 {
@@ -320,6 +344,7 @@ __attribute__((destructor)) static void emu_real_exit(void)
     emu_meet_ring(&r->meet, r->meet.self, true);
     pthread_join(r->engine, NULL);
     r->engine_runs = false;
+    emu_real_tell(r);
     pthread_mutex_lock(&r->lock);
     emu_meet_depart(&r->meet);
     pthread_mutex_unlock(&r->lock);
@@ -362,7 +387,7 @@ static int emu_real_build(struct emu_real *r, const struct emu_spec *spec, uint6
     emu_store_init(&r->fabric, seed);
     r->fabric.clock = &emu_real_clock;
     r->fabric.wire = &emu_carry_wire;
-    r->now = r->tick = emu_meet_time();
+    r->now = r->tick = r->began = emu_meet_time();
     if (emu_fabric_init(&r->fabric))
         return -ENOMEM;
     r->port_seen = calloc((size_t)r->fabric.n_devs, sizeof(*r->port_seen));

@@ -43,8 +43,9 @@ struct emu_real {
     uint64_t tick;              /* when counters were last given to others */
     uint32_t wakes;             /* a futex: grows with everything the program could wait for */
     uint32_t sleepers;
-    struct emu_real_job job; /* what the engine is to call */
-    uint64_t left;           /* members whose rings still hold something */
+    uint64_t passes, busy_ns, began; /* of the engine; when it began */
+    struct emu_real_job job;         /* what the engine is to call */
+    uint64_t left;                   /* members whose rings still hold something */
     uint32_t pulled, changes_seen;
     uint32_t *port_seen;                    /* shared changes of each port that were applied */
     uint64_t (*counted)[EMU_MEET_COUNTERS]; /* what of each port's counters others know of */

@@ -30,11 +30,13 @@ static bool emu_reply_may_leave(struct emu_qp *qp)
 
 static void emu_reply_send_ctl(struct emu_qp *qp, enum emu_op op, uint32_t psn, enum emu_nak nak)
 {
+    struct emu_fabric *f = qp->ctx->dev->fabric;
+    bool hold = f->unsaid || emu_gpu_unsettled();
     struct emu_pkt *p;
 
-    if (!emu_reply_may_leave(qp))
+    if (!hold && !emu_reply_may_leave(qp))
         return;
-    p = emu_pkt_alloc(qp->ctx->dev->fabric, 0);
+    p = emu_pkt_alloc(f, 0);
     if (!p)
         return; /* as if lost: the requester asks again */
     p->src = qp->port;
@@ -45,7 +47,30 @@ static void emu_reply_send_ctl(struct emu_qp *qp, enum emu_op op, uint32_t psn, 
     p->nak = nak;
     p->rnr_timer = qp->attr.min_rnr_timer;
     p->wire_bytes = EMU_FRAME_OVERHEAD + 4; /* AETH */
-    emu_link_send_ctl(qp->port, p);
+    if (!hold) {
+        emu_link_send_ctl(qp->port, p);
+        return;
+    }
+    p->next = NULL;
+    *(f->unsaid ? f->unsaid_tail : &f->unsaid) = p;
+    f->unsaid_tail = &p->next;
+}
+
+void emu_reply_say(struct emu_fabric *f)
+{
+    while (f->unsaid) { /* sending may leave more to be said */
+        struct emu_pkt *p = f->unsaid, *next;
+        bool there = emu_gpu_settle();
+
+        f->unsaid = NULL;
+        for (; p; p = next) {
+            next = p->next;
+            if (there)
+                emu_link_send_ctl(p->src, p);
+            else
+                emu_pkt_free(f, p); /* asked again, the queue pair ends */
+        }
+    }
 }
 
 static struct emu_reply *emu_reply_at(struct emu_qp *qp, uint32_t i)

@@ -52,7 +52,7 @@ static void emu_resp_store(struct emu_qp *qp, struct emu_mr *mr, uint64_t off, s
         emu_store_write(qp, mr, off, p, 0, p->payload.len);
         return;
     }
-    mr->mem->store(mr, off, &p->payload, 0, p->payload.len);
+    mr->mem->store(mr, qp, off, &p->payload, 0, p->payload.len);
     emu_resp_landed(qp);
 }
 

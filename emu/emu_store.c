@@ -161,7 +161,7 @@ static void emu_store_seen(struct emu_qp *qp, uint64_t off)
 static void emu_store_bytes(struct emu_qp *qp, struct emu_spot spot, const struct emu_pkt *p, uint32_t at, uint32_t len)
 {
     emu_word_race(qp, spot, len);
-    spot.mr->mem->store(spot.mr, spot.off, &p->payload, at, len);
+    spot.mr->mem->store(spot.mr, qp, spot.off, &p->payload, at, len);
     emu_store_seen(qp, spot.off);
 }
 

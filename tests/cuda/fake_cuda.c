@@ -41,6 +41,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct range range[RANGES];
 static int ranges, copiers;
 static pthread_t copier[THREADS];
+static struct fake_cuda_counts counts;
 static bool broken, begun;
 static unsigned delay_us = 10;
 static int the_context;
@@ -120,6 +121,16 @@ bool fake_cuda_copied_here(void)
 void fake_cuda_slow(unsigned us)
 {
     __atomic_store_n(&delay_us, us, __ATOMIC_RELAXED);
+}
+
+struct fake_cuda_counts fake_cuda_counts(void)
+{
+    struct fake_cuda_counts now;
+
+    pthread_mutex_lock(&lock);
+    now = counts;
+    pthread_mutex_unlock(&lock);
+    return now;
 }
 
 void fake_cuda_break(void)
@@ -319,6 +330,7 @@ static int to_device(unsigned long long to, const void *from, size_t len, void *
     int rc;
 
     pthread_mutex_lock(&lock);
+    counts.to_device++;
     rc = enqueue(stream, (struct copy){.to = (void *)(uintptr_t)to, .from = from, .len = len}, (void *)(uintptr_t)to);
     pthread_mutex_unlock(&lock);
     return rc;
@@ -330,6 +342,7 @@ static int to_host(void *to, unsigned long long from, size_t len, void *stream)
     int rc;
 
     pthread_mutex_lock(&lock);
+    counts.to_host++;
     rc = enqueue(stream, (struct copy){.to = to, .from = at, .len = len}, at);
     pthread_mutex_unlock(&lock);
     return rc;
@@ -368,6 +381,7 @@ static int stream_wait(void *stream)
 
     usleep(__atomic_load_n(&delay_us, __ATOMIC_RELAXED));
     pthread_mutex_lock(&lock);
+    counts.waits++;
     while (s->head) {
         struct copy *c = s->head;
 

@@ -25,6 +25,11 @@ int fake_cuda_copiers(void);
 bool fake_cuda_copied_here(void);
 /** How long waiting for copies takes before they happen; 10 us where nobody says otherwise. */
 void fake_cuda_slow(unsigned us);
+struct fake_cuda_counts {
+    unsigned to_device, to_host, waits; /* calls so far */
+};
+
+struct fake_cuda_counts fake_cuda_counts(void);
 /** From now on waiting for copies fails, and they are lost. */
 void fake_cuda_break(void);
 

@@ -344,6 +344,85 @@ static void a_gpu_that_fails(void **state)
     }
 }
 
+/**
+ * Two processes write into the memory of a third at once, by messages that come through its port packet by packet in turn. What each
+ * writes follows itself in memory, so it takes few copies.
+ */
+static int in_turn(struct real *r, int me)
+{
+    enum { HALF = 1 << 20, TIMES = 6, PACKETS = 2 * TIMES * HALF / 4096 };
+    struct fake_cuda_counts before, after;
+    unsigned char *see;
+    struct ibv_wc wc;
+    struct pairs p;
+    unsigned copies;
+    int rc = 0;
+
+    if (open_on_gpu(&p, r, me, FAKE_CUDA_PLAIN, &see))
+        return -1;
+    before = fake_cuda_counts();
+    pairs_fill(see + FROM, me, 0, HALF);
+    rc = real_barrier(r);
+    for (int i = 0; me && rc == 0 && i < TIMES; i++)
+        rc = pairs_post(&p, 0, IBV_WR_RDMA_WRITE, FROM, (size_t)(me - 1) * HALF, HALF, 0);
+    for (int i = 0; me && rc == 0 && i < TIMES; i++)
+        rc = pairs_poll(&p, &wc) && wc.status == IBV_WC_SUCCESS ? 0 : -1;
+    if (!real_check(r, me, rc == 0, "a request failed") || real_barrier(r))
+        return -1;
+    after = fake_cuda_counts();
+    copies = after.to_device - before.to_device;
+    if (me == 0) {
+        real_check(r, me, pairs_holds(see, 1, 0, HALF) && pairs_holds(see + HALF, 2, 0, HALF), "wrong bytes");
+        if (!real_check(r, me, copies <= PACKETS / 5, "packets of two queue pairs were copied one by one"))
+            fprintf(stderr, "# %u copies for %u packets\n", copies, (unsigned)PACKETS);
+    }
+    close_on_gpu(&p);
+    return 0;
+}
+
+static void writes_in_turn_are_gathered(void **state)
+{
+    struct real r = {.spec = "nodes=3,ports=1,rate=4G", .n = 3, .fn = in_turn, .dies = -1};
+
+    (void)state;
+    real_run_ok(&r);
+}
+
+/** Messages of 4 KiB that are posted together are read together. */
+static int small(struct real *r, int me)
+{
+    enum { MANY = 40, EACH = 4096 };
+    struct fake_cuda_counts before, after;
+    unsigned char *see;
+    struct ibv_wc wc;
+    struct pairs p;
+
+    if (open_on_gpu(&p, r, me, FAKE_CUDA_PLAIN, &see))
+        return -1;
+    pairs_fill(see + FROM, me, 0, MANY * EACH);
+    before = fake_cuda_counts();
+    for (size_t i = 0; me == 0 && i < MANY; i++)
+        real_check(r, me, pairs_post(&p, 1, IBV_WR_RDMA_WRITE, FROM + i * EACH, i * EACH, EACH, 0) == 0, "not posted");
+    for (int i = 0; me == 0 && i < MANY; i++)
+        real_check(r, me, pairs_poll(&p, &wc) && wc.status == IBV_WC_SUCCESS, "a request failed");
+    after = fake_cuda_counts();
+    real_check(r, me, after.waits - before.waits <= MANY * 2 / 3, "each of the messages was waited for by itself");
+    if (real_barrier(r))
+        return -1;
+    if (me == 1)
+        real_check(r, me, pairs_holds(see, 0, 0, MANY * EACH), "wrong bytes");
+    close_on_gpu(&p);
+    return 0;
+}
+
+static void messages_that_wait_are_read_together(void **state)
+{
+    struct real r = {.spec = "nodes=2,ports=1,rate=1G", .n = 2, .fn = small, .dies = -1};
+
+    (void)state;
+    real_run_ok(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +432,8 @@ int main(void)
         cmocka_unit_test(late_visibility),
         cmocka_unit_test(dmabuf_by_its_iova),
         cmocka_unit_test(a_gpu_that_fails),
+        cmocka_unit_test(writes_in_turn_are_gathered),
+        cmocka_unit_test(messages_that_wait_are_read_together),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,7 @@ DOCS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "man/*.1", 
 
 # Variables with our prefix that are no option of the library: for scripts and tests.
 OTHER_VARIABLES = {"BRAID_PLUGINS", "BRAID_HOST_LIB", "BRAID_QUICK", "BRAID_NO_INSTALL", "BRAID_EMU_LIB", "BRAID_NAME", "BRAID_EMU", "BRAID_EMU_HOST",
-                   "BRAID_EMU_NAME", "BRAID_EMU_SYSFS", "BRAID_EMU_GPUS", "BRAID_CASES", "BRAID_TEST_PORTS", "BRAID_TEST_RANK",
+                   "BRAID_EMU_NAME", "BRAID_EMU_STATS", "BRAID_EMU_SYSFS", "BRAID_EMU_GPUS", "BRAID_CASES", "BRAID_TEST_PORTS", "BRAID_TEST_RANK",
                    "BRAID_TEST_MEET"}
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
