@@ -8,7 +8,6 @@
  * not suffer from a thread that woke late. Called by emu_dev.c; next: emu_carry.c, and the model by its events.
  */
 #include "emu_real.h"
-#include "emu_copy.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -272,8 +271,7 @@ static void *emu_real_engine(void *arg)
         if (r->large == r->large_seen) /* else more follows, and its end is acknowledged */
             emu_gpu_issue();
         end = emu_meet_time();
-        r->passes++;
-        r->busy_ns += end - began;
+        emu_stats_pass(r, began, end);
         ns = emu_real_idle_ns(r, end, &doze);
         stop = r->stop;
         emu_real_let_go(r);
@@ -313,23 +311,6 @@ static void emu_real_free(struct emu_real *r)
     free(r);
 }
 
-/** With BRAID_EMU_STATS: what the engine and its copies have taken, in one line. */
-static void emu_real_tell(const struct emu_real *r)
-{
-    const struct emu_copy_stats *s = emu_copy_stats();
-
-    if (!getenv("BRAID_EMU_STATS"))
-        return;
-    fprintf(
-        stderr,
-        "emu: engine: %llu passes, busy %.3f of %.3f s; to GPUs: %llu copies, %.1f MB, begun in %.3f s, %llu waits of "
-        "%.3f s; from GPUs: %llu copies, %.1f MB, %llu waits, %.3f s\n",
-        (unsigned long long)r->passes, (double)r->busy_ns / 1e9, (double)(emu_meet_time() - r->began) / 1e9,
-        (unsigned long long)s->writes, (double)s->write_bytes / 1e6, (double)s->write_ns / 1e9,
-        (unsigned long long)s->waits, (double)s->wait_ns / 1e9, (unsigned long long)s->reads,
-        (double)s->read_bytes / 1e6, (unsigned long long)s->read_waits, (double)s->read_ns / 1e9);
-}
-
 /** At the process's end. Its contexts stay as they are: other threads may still be in them. */
 __attribute__((destructor)) static void emu_real_exit(void)
 {
@@ -344,7 +325,7 @@ __attribute__((destructor)) static void emu_real_exit(void)
     emu_meet_ring(&r->meet, r->meet.self, true);
     pthread_join(r->engine, NULL);
     r->engine_runs = false;
-    emu_real_tell(r);
+    emu_stats_tell(r);
     pthread_mutex_lock(&r->lock);
     emu_meet_depart(&r->meet);
     pthread_mutex_unlock(&r->lock);
@@ -387,7 +368,8 @@ static int emu_real_build(struct emu_real *r, const struct emu_spec *spec, uint6
     emu_store_init(&r->fabric, seed);
     r->fabric.clock = &emu_real_clock;
     r->fabric.wire = &emu_carry_wire;
-    r->now = r->tick = r->began = emu_meet_time();
+    r->now = r->tick = emu_meet_time();
+    emu_stats_begin(r);
     if (emu_fabric_init(&r->fabric))
         return -ENOMEM;
     r->port_seen = calloc((size_t)r->fabric.n_devs, sizeof(*r->port_seen));

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "emu.h"
+#include "emu_copy.h"
 #include "emu_heap.h"
 #include "emu_meet.h"
 
@@ -27,6 +28,15 @@ struct emu_real_job {
     int rc;
 };
 
+/** What the engine has done, and what of it was told. */
+struct emu_stats {
+    bool on;
+    uint64_t every_ns, told;
+    uint64_t passes, busy_ns;
+    uint64_t passes_told, busy_told, sent_told, got_told;
+    struct emu_copy_stats copies_told;
+};
+
 struct emu_real {
     struct emu_fabric fabric; /* first: a fabric of real time is inside this */
     struct emu_owner owner;   /* the process */
@@ -43,9 +53,9 @@ struct emu_real {
     uint64_t tick;              /* when counters were last given to others */
     uint32_t wakes;             /* a futex: grows with everything the program could wait for */
     uint32_t sleepers;
-    uint64_t passes, busy_ns, began; /* of the engine; when it began */
-    struct emu_real_job job;         /* what the engine is to call */
-    uint64_t left;                   /* members whose rings still hold something */
+    struct emu_stats stats;
+    struct emu_real_job job; /* what the engine is to call */
+    uint64_t left;           /* members whose rings still hold something */
     uint32_t pulled, changes_seen;
     uint32_t *port_seen;                    /* shared changes of each port that were applied */
     uint64_t (*counted)[EMU_MEET_COUNTERS]; /* what of each port's counters others know of */
@@ -62,6 +72,13 @@ void emu_carry_changes(struct emu_real *r);
 void emu_carry_count(struct emu_real *r);
 /** Lets the SPEC's timed changes happen, once for all processes. With the lock, or before there is an engine. */
 void emu_carry_schedule(struct emu_real *r);
+
+/** Looks whether the environment asks for figures. */
+void emu_stats_begin(struct emu_real *r);
+/** A pass of the engine, from when to when. */
+void emu_stats_pass(struct emu_real *r, uint64_t began, uint64_t end);
+/** Tells what came since it was last told, if anybody has asked. */
+void emu_stats_tell(struct emu_real *r);
 
 /** The process as a caller of verbs, if it is in a fabric of real time; joins one on the first call. */
 struct emu_owner *emu_real_self(void);

@@ -41,6 +41,8 @@ static const struct {
     {"fetch", gpu_row_fetch, "fetch_inc, fetch_add, compare_swap, 8 bytes"},
     {"fetch4", gpu_row_fetch4, "the same, 4 bytes"},
     {"bits", gpu_row_bits, "set, swap, and, or, xor, inc, 4 and 8 bytes"},
+    {"moe", gpu_row_moe, "chunks of tokens through rings, tails and credit by adds, both ways, as DeepEP does"},
+    {"get_rate", gpu_row_get_rate, "gets of 1 MiB, one way"},
     {"rate", gpu_row_rate, "1 MiB messages, one way"},
 };
 

@@ -65,6 +65,8 @@ int gpu_finish(struct gpu_job *job, const char *what, struct gpu_found *found)
         printf("# pe %d: %s: %llu words wrong, the first: word %llu of message %llu: saw %llx, expected %llx\n",
                job->pe, what, found->wrong, found->where & 0xffffffffu, found->where >> 32, found->saw,
                found->expected);
+    if (found->stale)
+        printf("# pe %d: %s: of them %llu held what was there a lap before\n", job->pe, what, found->stale);
     if (found->late)
         printf("# pe %d: %s: %llu waits ran out\n", job->pe, what, found->late);
     return found->wrong || found->late;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_test.h - the CUDA test program, as its files see it: gpu_main.cu (start, rows, report), gpu_meet.cu (the two processes
- * outside NVSHMEM), gpu_stream.cu, gpu_words.cu, gpu_sync.cu and gpu_host.cu (rows).
+ * outside NVSHMEM), gpu_stream.cu, gpu_moe.cu, gpu_get.cu, gpu_words.cu, gpu_sync.cu and gpu_host.cu (rows).
  *
  * Two PEs, one process each, on one GPU or two. A row is one thing that a program does with NVSHMEM; it looks at every byte
  * that it got. Kernels of two processes on one GPU take turns of about 2 ms, so rows keep much in flight and wait with deadlines.
@@ -29,6 +29,7 @@ struct gpu_meet {
 struct gpu_found {
     unsigned long long wrong;                /* words that were not what was sent */
     unsigned long long where, saw, expected; /* the first of them */
+    unsigned long long stale;                /* of them: what was there a lap before */
     unsigned long long late;                 /* waits that ran out */
     unsigned long long first_ns, last_ns, bytes;
 };
@@ -141,6 +142,9 @@ int gpu_row_put_signal(struct gpu_job *job);
 int gpu_row_small(struct gpu_job *job);
 int gpu_row_rate(struct gpu_job *job);
 int gpu_row_growth(struct gpu_job *job);
+/* gpu_moe.cu, gpu_get.cu: tokens through rings; gets, one way */
+int gpu_row_moe(struct gpu_job *job);
+int gpu_row_get_rate(struct gpu_job *job);
 /* gpu_words.cu: single words and atomics */
 int gpu_row_p(struct gpu_job *job);
 int gpu_row_add(struct gpu_job *job);
