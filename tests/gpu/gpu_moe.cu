@@ -88,7 +88,8 @@ static __device__ void moe_send(struct moe m, int channel, int me, int other, st
         }
         if (threadIdx.x == 0) {
             nvshmemx_signal_op(moe_tail(m, channel, me), n, NVSHMEM_SIGNAL_ADD, other);
-            nvshmemx_signal_op(moe_tail(m, channel, me), n, NVSHMEM_SIGNAL_ADD, me); /* the own share is in place already */
+            nvshmemx_signal_op(moe_tail(m, channel, me), n, NVSHMEM_SIGNAL_ADD,
+                               me); /* the own share is in place already */
         }
         __syncthreads();
     }

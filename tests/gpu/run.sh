@@ -10,7 +10,9 @@
 #   --prebuilt DIR   take braid, emulator and plugin from DIR instead of building them with Meson
 #   --nvshmem DIR    NVSHMEM (DIR/include, DIR/lib); default: searched, and printed
 #   --host DIR       run with the NVSHMEM host library of this folder instead (programs stay built with the other)
-#   --out DIR        log, table.txt, verdict.txt, and logs.txt with the ends of all programs' output (default build-gpu/out)
+#   --nccl FILE      libnccl.so.2 to measure beside them; "none": none; default: searched, and said
+#   --out DIR        log, table.txt, verdict.txt, logs.txt with the ends of all programs' output, stats.txt with what the emulator's
+#                    engines did while rows ran (default build-gpu/out)
 #   --engines LIST   "stock braid"           --ports LIST    "2 1 4"       --rows LIST   rows by name, commas between
 #   --rate RATE      of a port, as in a FABRIC SPEC (default 400M: 50 MB/s)
 #   --heap KIND      DEVICE (default) or SYSMEM, see NVSHMEM_HEAP_KIND
@@ -28,20 +30,21 @@ cd "$(dirname "$0")/../.." || exit 2
 root=$PWD
 
 mode=test prebuilt='' nvshmem='' host='' out='' engines='stock braid' ports_list='2 1 4' rows='' rate=400M
-heap=DEVICE budget=530 stall=45 work=$root/build-gpu mps=1 asked=" $*"
-usage() { sed -n '4,28s/^# \{0,1\}//p' "$0"; }
+nccl='' heap=DEVICE budget=530 stall=45 work=$root/build-gpu mps=1 asked=" $*"
+usage() { sed -n '4,30s/^# \{0,1\}//p' "$0"; }
 while [ $# -gt 0 ]; do
     case $1 in
     --where) mode=where ;;
     --no-mps) mps=0 ;;
     --help | -h) usage && exit 0 ;;
-    --pack | --prebuilt | --nvshmem | --host | --out | --engines | --ports | --rows | --rate | --heap | --budget | --stall | --work)
+    --pack | --prebuilt | --nvshmem | --host | --nccl | --out | --engines | --ports | --rows | --rate | --heap | --budget | --stall | --work)
         [ $# -ge 2 ] || { echo "run.sh: $1 needs a value" >&2 && exit 2; }
         case $1 in
         --pack) mode=pack prebuilt=$2 ;;
         --prebuilt) prebuilt=$2 ;;
         --nvshmem) nvshmem=$2 ;;
         --host) host=$2 ;;
+        --nccl) nccl=$2 ;;
         --out) out=$2 ;;
         --engines) engines=$2 ;;
         --ports) ports_list=$2 ;;
@@ -107,6 +110,16 @@ find_nvcc() {
     command -v nvcc || find /usr/local/cuda*/bin -name nvcc 2>/dev/null | sort | tail -n 1
 }
 
+# The NCCL library: named, PyTorch's, the system's.
+find_nccl() {
+    local d
+    [ "$nccl" != none ] || return 0
+    [ -z "$nccl" ] || { readlink -f "$nccl" && return 0; }
+    python3 -c 'import sys
+for p in sys.path: print(p + "/nvidia/nccl/lib")' 2>/dev/null | { cat && echo "${NCCL_HOME:-/usr/local/nccl}/lib" && ls -d /usr/local/cuda*/lib*; echo /usr/lib/x86_64-linux-gnu; } 2>/dev/null |
+        while read -r d; do [ ! -e "$d/libnccl.so.2" ] || { readlink -f "$d/libnccl.so.2" && break; }; done
+}
+
 where() {
     echo "== machine"
     uname -srm
@@ -131,6 +144,7 @@ where() {
         find "$d" -name 'nvshmem_transport_*.so*' -printf '    %f\n' 2>/dev/null | sort | tr -s '\n ' ' '
         echo
     done
+    echo "NCCL: $(find_nccl)"
     echo "== environment"
     env | grep -E '^(NVSHMEM|NCCL|CUDA|LD_|BRAID|TORCH_SYMM)' | sort
 }
@@ -187,6 +201,8 @@ prepare() {
     gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
     say "NVSHMEM $nvshmem, release $(release_of "$(host_of "$nvshmem")"); nvcc $cuda; sm_${cap:-90}; $gpus GPU(s)"
     [ -z "$host" ] || say "host library at run time: $host, release $(release_of "$(host_of "$host")")"
+    nccl_found=$(find_nccl)
+    say "NCCL ${nccl_found:-none}"
     compile "$cuda" "${cap:-90}" || return 1
     for device in 0 $((gpus > 1 ? 1 : 0)); do "$program" --info --device "$device"; done | sort -u | tee -a "$out/log"
 }
@@ -202,6 +218,10 @@ compile() {
         pids="$pids $!"
     done
     for f in $pids; do wait "$f" || { cat "$to"/*.cu.log | tail -n 40 && return 1; }; done
+    if [ -n "$nccl_found" ]; then
+        nccl_program=$work/program/nccl_pair
+        "$cuda" -std=c++17 "-arch=sm_$cap" -O2 tests/gpu/nccl/nccl_pair.cu -o "$nccl_program" -ldl || return 1
+    fi
     # RUNPATH, so that LD_LIBRARY_PATH can name another host library.
     "$cuda" "-arch=sm_$cap" -rdc=true "$to"/*.cu.o -o "$program" "$(device_of "$nvshmem")" \
         -L "$(dirname "$host_lib")" "-l:$(basename "$host_lib")" -Xlinker "-rpath=$(dirname "$host_lib")" \
@@ -236,7 +256,7 @@ launch() {
             NVSHMEM_SYMMETRIC_SIZE=$((512 << 20)) NVSHMEM_CUMEM_GRANULARITY=$((64 << 20)) NVSHMEM_DISABLE_GDRCOPY=1 \
             NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME=${NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME:-lo} \
             NVSHMEM_DISABLE_NCCL=1 NVSHMEM_DEBUG=${NVSHMEM_DEBUG:-WARN} CUDA_MODULE_LOADING=EAGER \
-            timeout --kill-after=5 "$limit" "$braid" emu --fabric "nodes=2,ports=$ports,rate=$rate,latency=5us" \
+            BRAID_EMU_STATS=0.5 timeout --kill-after=5 "$limit" "$braid" emu --fabric "nodes=2,ports=$ports,rate=$rate,latency=5us" \
             --name "$name" --host "h$pe" -- "${with[@]}" "$program" --pe "$pe" --device "$((gpus > 1 ? pe : 0))" \
             --meet "$log.meet" --rows "$want" --rate "$(bytes_of_rate)" --ports "$ports" >"$log.$pe" 2>&1 </dev/null &
         pids+=("$!")
@@ -252,7 +272,7 @@ watch() {
     local log=$1 a=$2 b=$3 size='' now quiet=0 bad=0 rc p
     while kill -0 "$a" 2>/dev/null || kill -0 "$b" 2>/dev/null; do
         sleep 0.5
-        now=$(cat "$log.0" "$log.1" 2>/dev/null | wc -c)
+        now=$(cat "$log.0" "$log.1" 2>/dev/null | grep -v '^emu: ' | wc -c)
         quiet=$((quiet + 1))
         [ "$now" = "$size" ] || quiet=0
         size=$now
@@ -284,6 +304,8 @@ harvest() {
     for row in ${want//,/ }; do
         a=$(grep "^row $row pe 0 " "$log.0" | tail -n 1)
         b=$(grep "^row $row pe 1 " "$log.1" | tail -n 1)
+        [[ $a$b != *stale=* ]] || note "$engine" "$ports" "$row.stale" \
+            "$(printf '%s\n%s\n' "$a" "$b" | sed -n 's/.* stale=\([0-9]*\).*/\1/p' | awk '{ n += $1 } END { print n }')"
         if [ -z "$a" ] || [ -z "$b" ]; then
             rest=$rest${rest:+,}$row
         elif [[ $a == *WRONG* || $b == *WRONG* ]]; then
@@ -293,6 +315,18 @@ harvest() {
         fi
     done
     echo "$rest" >"$log.rest"
+}
+
+# keep_logs LOG STATUS: at once, so that whoever stops us later still has them.
+keep_logs() {
+    local log=$1 rc=$2 pe
+    for pe in 0 1; do
+        grep -E '^(row|emu: [0-9.]* s:)' "$log.$pe" | sed "s,^,$(basename "$log") $pe: ," >>"$out/stats.txt"
+        sed -i '/^emu: [0-9.]* s: /d' "$log.$pe"
+        printf '==== %s, PE %d, status %d\n' "$(basename "$log")" "$pe" "$rc"
+        head -n 60 "$log.$pe"
+        [ "$(wc -l <"$log.$pe")" -le 60 ] || { echo ... && tail -n +61 "$log.$pe" | tail -n 60; }
+    done >>"$out/logs.txt"
 }
 
 # All rows of one engine and number of ports. A row that ends the program is noted, and those behind it run in a new one.
@@ -305,12 +339,7 @@ run_config() {
         log=$logs/$engine-$ports-$((launches + 1))
         rc=0
         launch "$engine" "$ports" "$want" "$limit" "$log" || rc=$?
-        # At once: whoever stops us later still has it.
-        for pe in 0 1; do
-            printf '==== %s, PE %d, status %d\n' "$(basename "$log")" "$pe" "$rc"
-            head -n 60 "$log.$pe"
-            [ "$(wc -l <"$log.$pe")" -le 60 ] || { echo ... && tail -n +61 "$log.$pe" | tail -n 60; }
-        done >>"$out/logs.txt"
+        keep_logs "$log" "$rc"
         harvest "$engine" "$ports" "$want" "$log"
         want=$(cat "$log.rest")
         rm -f "$log.rest"
@@ -348,6 +377,58 @@ table() {
         done
         echo
     done
+}
+
+# What the table's rates say of our engine against the other at as many ports, a row of them each; and what was stale.
+ratios() {
+    local ports row two one
+    for row in ${rows//,/ }; do
+        for ports in $ports_list; do
+            two=${cells["braid $ports $row"]:-} one=${cells["stock $ports $row"]:-}
+            [[ $two == ok\ * && $one == ok\ * ]] || continue
+            awk -v row="$row" -v n="$ports" -v a="${two#ok }" -v b="${one#ok }" 'BEGIN {
+                printf "%s, %s port(s), ours against stock: %.1f / %.1f MB/s = %.2f\n", row, n, a, b, a / b }'
+        done
+    done
+    for row in ${rows//,/ }; do
+        for two in $engines; do
+            for ports in $ports_list; do
+                one=${cells["$two $ports $row.stale"]:-}
+                [ -z "$one" ] || echo "$row, $two, $ports port(s): $one stale words"
+            done
+        done
+    done
+}
+
+# Two processes with NCCL alone on the same ports, which it fuses; figures beside the table, not judged. Once with GPU memory behind the
+# ports, and where that does not go, with NCCL's own buffers in host memory.
+run_nccl() {
+    local ports=$1 gdr name log pe pids rc limit
+    for gdr in SYS LOC; do
+        limit=$(left)
+        [ "$limit" -gt 25 ] || return
+        [ "$limit" -lt 60 ] || limit=60
+        launches=$((launches + 1)) name=nccl$$-$launches log=$logs/nccl-$ports-$launches rc=0 pids=()
+        rm -f "$log.meet"
+        for pe in 0 1; do
+            NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_HOSTID=h$pe NCCL_SOCKET_IFNAME=lo NCCL_NET=IB \
+                NCCL_IB_HCA="=$(port_list "$ports" | sed 's/:1//g')" NCCL_NET_FORCE_MERGE="$(port_list "$ports" | sed 's/:1//g')" \
+                NCCL_NET_GDR_LEVEL=$gdr NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH CUDA_MODULE_LOADING=EAGER BRAID_EMU_STATS=0.5 \
+                timeout --kill-after=5 "$limit" "$braid" emu --fabric "nodes=2,ports=$ports,rate=$rate,latency=5us" \
+                --name "$name" --host "h$pe" -- "$nccl_program" --pe "$pe" --device "$((gpus > 1 ? pe : 0))" --meet "$log.meet" \
+                --library "$nccl_found" --rate "$(bytes_of_rate)" --ports "$ports" >"$log.$pe" 2>&1 </dev/null &
+            pids+=("$!")
+        done
+        watch "$log" "${pids[@]}" || rc=$?
+        rm -f "$log.meet" "$log.meet.part"
+        grep -hE 'GDRDMA|NET/IB|vNic|merge|# NCCL' "$log.0" | cut -c1-300 | head -n 60 >>"$out/nccl.txt"
+        keep_logs "$log" "$rc"
+        grep -h '^row' "$log.0" "$log.1" | sed "s/^/NCCL, $ports port(s), NCCL_NET_GDR_LEVEL=$gdr: /" | tee -a "$out/nccl.txt" "$out/log"
+        [ "$rc" != 0 ] || break
+        say "-- NCCL, $ports port(s), NCCL_NET_GDR_LEVEL=$gdr: status $rc; the ends of its logs:"
+        tail -q -n 8 "$log.0" "$log.1" | cut -c1-300 | tee -a "$out/log"
+    done
+    say "$(date +%T) NCCL, $ports port(s) done, $(left) s left"
 }
 
 # Stock ends the program on these; that is looked at once.
@@ -410,7 +491,7 @@ mps_start() {
 [ "$mode" = pack ] && { pack && exit 0 || exit 1; }
 
 out=${out:-$work/out}
-mkdir -p "$out" "$work/logs" && work=$(readlink -f "$work") && logs=$work/logs && out=$(readlink -f "$out") && : >"$out/log" && : >"$out/logs.txt" || exit 2
+mkdir -p "$out" "$work/logs" && work=$(readlink -f "$work") && logs=$work/logs && out=$(readlink -f "$out") && : >"$out/log" && : >"$out/logs.txt" && : >"$out/stats.txt" && : >"$out/nccl.txt" || exit 2
 launches=0
 say "$(date -u '+%F %T') UTC, tests/gpu/run.sh$asked"
 prepare || exit 1
@@ -433,7 +514,11 @@ case " $engines " in *" stock "*)
     fi
     ;;
 esac
+if [ -n "$nccl_found" ]; then
+    for ports in $ports_list; do run_nccl "$ports"; done
+fi
 table >"$out/table.txt"
+ratios >>"$out/table.txt"
 cat "$out/table.txt"
 verdict >"$out/verdict.txt"
 cat "$out/verdict.txt"

@@ -29,7 +29,8 @@ case "$*" in *compute_cap*) echo 9.0 ;; -L) echo "GPU 0: none" ;; esac
 PROGRAM = """#!/bin/bash
 while [ $# -gt 0 ]; do
     case $1 in
-    --list) printf 'stream x\\np x\\nfetch x\\nfetch4 x\\nbits x\\nrate x\\n' && exit ;;
+    --list) printf 'stream x\\np x\\nfetch x\\nfetch4 x\\nbits x\\nmoe x\\nrate x\\n' && exit ;;
+    --library) library=$2 && shift ;;
     --info) echo 'GPU 0: none' && exit ;;
     --rows) rows=$2 && shift ;;
     --pe) pe=$2 && shift ;;
@@ -40,9 +41,14 @@ done
 case $LD_PRELOAD in *nvshmem_transport_ibrc*) engine=braid ;; *) engine=stock ;; esac
 [ "$CASE" != nostart ] || [ $engine = stock ] || { echo '# nvshmemx_init_attr failed' && exit 1; }
 echo "init pe $pe 0.1"
+if [ -n "$library" ]; then
+    [ "$CASE,$NCCL_NET_GDR_LEVEL" != ncclhost,SYS ] || exit 3
+    echo "row nccl_rate pe $pe ok 0.1 mbs=77.0 wrong=0" && exit
+fi
 for row in ${rows//,/ }; do
     good=ok note=''
     case $row in
+    moe) note="mbs=50.0 tokens=9 stale=0" && [ "$CASE,$engine,$pe" != stale,braid,1 ] || good=WRONG note="mbs=50.0 tokens=9 stale=3" ;;
     fetch*) [ $engine = braid ] || { echo 'not implemented' && exit 255; } ;;
     rate) note=mbs=49.0 && [ $engine = stock ] || note=mbs=${SECOND:-95.0} ;;
     esac
@@ -80,7 +86,8 @@ def run(top, case, *args, second="95.0"):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NVSHMEM", "BRAID", "LD_"))}
     env.update(PATH=f"{top}/bin:{env['PATH']}", MOCK=top, CASE=case, SECOND=second, NVSHMEM_HOME=f"{top}/nvshmem")
     done = subprocess.run([RUN, "--prebuilt", BUILD, "--nvshmem", f"{top}/nvshmem", "--work", f"{top}/made", "--ports", "2",
-                           "--budget", "100", *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                           "--budget", "100",
+                           *([] if "--nccl" in args else ["--nccl", "none"]), *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
                           env=env, timeout=120)
     table = {}
     try:
@@ -101,6 +108,15 @@ def main():
               and table.get("rate") == ["ok 49.0", "ok 95.0"], out)
         check("stock that ends at fetch atomics is shown and is no fault", table.get("fetch") == ["ended (255)", "ok"], out)
         check("two ports against one, with its label", "95.0 / 49.0 MB/s = 1.94 (emulated cap)" in out, out)
+        check("our rates against stock's, and what was stale", "moe, 2 port(s), ours against stock: 50.0 / 50.0 MB/s = 1.00" in out
+              and "moe, braid, 2 port(s): 0 stale words" in out, out)
+        status, out, table = run(top, "stale")
+        check("stale words: counted, and status 1", status == 1 and "moe, braid, 2 port(s): 3 stale words" in out
+              and table.get("moe", ["", ""])[1] == "WRONG", out)
+        for case, level in (("good", "SYS"), ("ncclhost", "LOC")):
+            status, out, table = run(top, case, "--nccl", f"{top}/nvshmem/lib/libnvshmem_host.so.3")
+            check(f"NCCL beside them ({case})", status == 0 and "NCCL, 2 port(s), NCCL_NET_GDR_LEVEL=" + level
+                  + ": row nccl_rate pe 1 ok 0.1 mbs=77.0" in out, out)
         for case, row, cell, words in (("wrong", "p", "WRONG", "braid, 2 port(s), p: WRONG"),
                                        ("dies", "p", "ended (9)", "braid, 2 port(s), p: ended (9)"),
                                        ("hangs", "p", "ended (124)", "braid, 2 port(s), p: ended (124)"),
