@@ -210,8 +210,13 @@ prepare() {
 compile() {
     local cuda=$1 cap=$2 to=$work/program f pids='' host_lib
     host_lib=$(host_of "$nvshmem")
-    program=$to/gpu_test
+    program=$to/gpu_test nccl_program=$to/nccl_pair
     mkdir -p "$to"
+    if [ -x "$program" ] && [ -z "$(find tests/gpu "$nvshmem/lib" -newer "$program" \( -name '*.cu' -o -name '*.h' -o -name '*.a' \))" ] &&
+        { [ -z "$nccl_found" ] || [ -x "$nccl_program" ]; } && [ "$(cat "$to/made")" = "$nvshmem $cap" ]; then
+        say "programs as they are in $to"
+        return 0
+    fi
     for f in tests/gpu/*.cu; do
         "$cuda" -std=c++17 "-arch=sm_$cap" -rdc=true -O2 -I "$(headers_of "$nvshmem")" -I tests/gpu \
             -c "$f" -o "$to/$(basename "$f").o" >"$to/$(basename "$f").log" 2>&1 &
@@ -219,13 +224,13 @@ compile() {
     done
     for f in $pids; do wait "$f" || { cat "$to"/*.cu.log | tail -n 40 && return 1; }; done
     if [ -n "$nccl_found" ]; then
-        nccl_program=$work/program/nccl_pair
         "$cuda" -std=c++17 "-arch=sm_$cap" -O2 tests/gpu/nccl/nccl_pair.cu -o "$nccl_program" -ldl || return 1
     fi
     # RUNPATH, so that LD_LIBRARY_PATH can name another host library.
     "$cuda" "-arch=sm_$cap" -rdc=true "$to"/*.cu.o -o "$program" "$(device_of "$nvshmem")" \
         -L "$(dirname "$host_lib")" "-l:$(basename "$host_lib")" -Xlinker "-rpath=$(dirname "$host_lib")" \
         -Xlinker --enable-new-dtags || return 1
+    echo "$nvshmem $cap" >"$to/made"
 }
 
 # ---- runs -----------------------------------------------------------------------------------------------------------------
