@@ -268,9 +268,9 @@ static void *emu_real_engine(void *arg)
         began = emu_real_catch_up(r);
         emu_real_do_job(r);
         emu_reply_say(&r->fabric);
-        if (r->large == r->large_seen) /* else more follows, and its end is acknowledged */
-            emu_gpu_issue();
         end = emu_meet_time();
+        if (!r->left && emu_heap_first(&r->heap) > end + EMU_REAL_NAP_NS) /* else more may follow what is gathered */
+            emu_gpu_issue();
         emu_stats_pass(r, began, end);
         ns = emu_real_idle_ns(r, end, &doze);
         stop = r->stop;
