@@ -131,11 +131,12 @@ struct emu_port_list {
 
 /* ---- fabric -------------------------------------------------------------------------------------------------- */
 
-/** One port and its side of the wire. Devices have one port each, as cards with a function per port do. */
+/** One wire of a port and its side of it. Devices have one port each, as cards with a function per port do; a port has
+ *  several wires where it is a bond (emu_lag.h). */
 struct emu_port {
     struct emu_dev *dev;
-    int index; /* in the fabric */
-    int plane;
+    int index; /* in the fabric; that of a port is the device's, further wires follow behind all ports */
+    int plane, wire;
     union ibv_gid gid;
     uint64_t rate_bits; /* line rate */
     double slow;        /* 1, or the fraction of the rate that is left */
@@ -173,9 +174,9 @@ struct emu_dev {
     int host;
     int card; /* in the fabric: the ports that one GPU would have, in one slot */
     uint64_t guid;
-    struct emu_port port;
-    struct emu_map qps; /* QPN -> struct emu_qp */
-    struct emu_map mrs; /* key -> struct emu_mr */
+    struct emu_port port, *more; /* its first wire, and the others */
+    struct emu_map qps;          /* QPN -> struct emu_qp */
+    struct emu_map mrs;          /* key -> struct emu_mr */
     struct emu_ctx *ctxs;
 };
 
@@ -204,6 +205,7 @@ struct emu_fabric {
     const struct emu_wire *wire; /* NULL: all ports are in this process */
     uint32_t qpn_mask, qpn_tag;  /* bits of QPNs that are not random */
     struct emu_rng rng;
+    uint64_t lag_salt;    /* of hashes over wires */
     struct emu_dev *devs; /* host-major, then GPU, then port */
     int n_devs, per_host;
     struct emu_switch plane[EMU_SPEC_PORTS];
@@ -246,7 +248,7 @@ bool emu_topo_pairs(const struct emu_spec *s, int host);
 int emu_topo_ports(const struct emu_fabric *f, int pe, struct emu_port *out[EMU_SPEC_PORTS]);
 /** Payload bytes a second that the first so many ports of a PE carry one way at most: wires, slots, GPU link. */
 double emu_topo_ceiling(const struct emu_fabric *f, int pe, int ports);
-/** Payload bytes a second of a port whose packets are all full. */
+/** Payload bytes a second of a port (all its wires) whose packets are all full. */
 double emu_topo_payload_rate(const struct emu_fabric *f, const struct emu_port *p);
 
 /* ---- link ---------------------------------------------------------------------------------------------------- */
@@ -477,7 +479,9 @@ struct emu_qp {
     };
     struct emu_ex *staged; /* where requests are put together (emu_ex.c), or NULL */
     struct emu_ctx *ctx;
-    struct emu_port *port, *peer;
+    struct emu_port *port, *peer; /* the wire it sends on; the first wire of the other end */
+    uint16_t sport;
+    uint8_t lag_port; /* the wire that was asked for, from 1; 0: none */
     struct ibv_qp_cap cap;
     struct ibv_qp_attr attr;
     bool sig_all;

@@ -5,6 +5,7 @@
  * Called by emu_link.c and emu_switch.c (struct emu_wire) and by emu_real.c; next: emu_ring.c, and emu_switch.c at arrival.
  */
 #include "emu_real.h"
+#include "emu_lag.h"
 
 #include <errno.h>
 #include <string.h>
@@ -76,9 +77,10 @@ static void emu_carry_take(struct emu_real *r, const struct emu_record *rec, uin
     struct emu_fabric *f = &r->fabric;
     struct emu_pkt *p, *made_before;
     unsigned char *bytes;
+    uint32_t wires = (uint32_t)emu_lag_wires(&f->spec);
 
-    if (len < sizeof(*rec) || rec->src >= (uint32_t)f->n_devs || rec->dst >= (uint32_t)f->n_devs ||
-        rec->pkt.payload.len != len - sizeof(*rec) || rec->pkt.payload.len > EMU_PAYLOAD_ROOM)
+    if (len < sizeof(*rec) || rec->src >= wires || rec->dst >= wires || rec->pkt.payload.len != len - sizeof(*rec) ||
+        rec->pkt.payload.len > EMU_PAYLOAD_ROOM)
         return;
     p = emu_pkt_alloc(f, rec->pkt.payload.len);
     if (!p)
@@ -90,8 +92,8 @@ static void emu_carry_take(struct emu_real *r, const struct emu_record *rec, uin
     p->made_before = made_before;
     p->holds = 0;
     p->arrival = rec->arrival;
-    p->src = &f->devs[rec->src].port;
-    p->dst = &f->devs[rec->dst].port;
+    p->src = emu_lag_port(f, (int)rec->src);
+    p->dst = emu_lag_port(f, (int)rec->dst);
     p->payload.runs = 0;
     p->payload.bytes = bytes;
     if (bytes)
@@ -144,12 +146,13 @@ void emu_carry_pull(struct emu_real *r)
 static void emu_carry_apply(struct emu_real *r, int i)
 {
     const struct emu_meet_port *shared = &r->meet.port[i];
-    struct emu_dev *d = &r->fabric.devs[i];
-    struct emu_change c = {.port = {d->host, i % r->fabric.per_host}};
+    struct emu_port *p = emu_lag_port(&r->fabric, i);
+    struct emu_dev *d = p->dev;
+    struct emu_change c = {.port = {d->host, (int)(d - r->fabric.devs) % r->fabric.per_host, p->wire + 1}};
 
-    d->port.slow = shared->slow;
-    d->port.loss = shared->loss;
-    d->port.delay_ns = shared->delay_ns;
+    p->slow = shared->slow;
+    p->loss = shared->loss;
+    p->delay_ns = shared->delay_ns;
     c.kind = shared->down ? EMU_CHANGE_DOWN : EMU_CHANGE_UP;
     emu_fabric_apply(&r->fabric, &c);
     c.kind = EMU_CHANGE_STALL;
@@ -164,7 +167,7 @@ void emu_carry_changes(struct emu_real *r)
     if (all == r->changes_seen)
         return;
     r->changes_seen = all;
-    for (int i = 0; i < r->fabric.n_devs; i++) {
+    for (int i = 0; i < emu_lag_wires(&r->fabric.spec); i++) {
         uint32_t now = __atomic_load_n(&r->meet.port[i].changed, __ATOMIC_ACQUIRE);
 
         if (now == r->port_seen[i])
@@ -182,7 +185,7 @@ static void emu_carry_timed(void *obj, uint64_t i)
     uint64_t bit = 1ull << i;
 
     if (!(__atomic_fetch_or(&r->meet.page->done, bit, __ATOMIC_SEQ_CST) & bit))
-        emu_meet_change(&r->meet, c->port.host * r->fabric.per_host + c->port.dev, c);
+        emu_meet_change(&r->meet, &r->fabric.spec, c);
     emu_carry_changes(r);
 }
 
@@ -195,8 +198,8 @@ void emu_carry_schedule(struct emu_real *r)
 
 void emu_carry_count(struct emu_real *r)
 {
-    for (int i = 0; i < r->fabric.n_devs; i++) {
-        const struct emu_port *p = &r->fabric.devs[i].port;
+    for (int i = 0; i < emu_lag_wires(&r->fabric.spec); i++) {
+        const struct emu_port *p = emu_lag_port(&r->fabric, i);
         uint64_t now[EMU_MEET_COUNTERS] = {p->tx_payload, p->rx_payload, p->wire_tx, p->wire_rx, p->lost, p->dropped};
 
         for (int k = 0; k < EMU_MEET_COUNTERS; k++) {

@@ -5,6 +5,7 @@
  */
 #include "emu.h"
 #include "emu_ex.h"
+#include "emu_lag.h"
 #include "emu_unkind.h"
 
 #include <errno.h>
@@ -110,11 +111,11 @@ static int emu_dev_query_port(struct ibv_context *context, uint8_t port_num, str
         return ENOTSUP;
     if (port_num != 1)
         return emu_leave(f, EINVAL);
-    a.state = p->up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-    a.phys_state = p->up ? 5 : 3; /* LinkUp, Disabled */
+    a.state = emu_lag_dev_up(p->dev) ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+    a.phys_state = a.state == IBV_PORT_ACTIVE ? 5 : 3; /* LinkUp, Disabled */
     a.active_mtu = (enum ibv_mtu)(__builtin_ctz((unsigned)f->spec.mtu) - 7);
     a.link_layer = IBV_LINK_LAYER_ETHERNET;
-    a.active_width = 2; /* 4x; the speed code is the smallest that carries the rate */
+    a.active_width = 2; /* 4x; the speed code is the smallest that carries the rate, of a bond that of one wire */
     while (speed[k].code && speed[k].lane_bits * 4 < p->rate_bits)
         k++;
     a.active_speed = speed[k].code ? speed[k].code : 128;

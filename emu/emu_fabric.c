@@ -3,7 +3,7 @@
  * emu_fabric.c - builds the cluster that a SPEC describes, finds things in it, and changes ports while it runs.
  * Called by emu_sim.c; next: emu_link.c moves packets between the ports.
  */
-#include "emu.h"
+#include "emu_lag.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,19 +33,21 @@ static void emu_fabric_gid(struct emu_port *p, int host, int n)
     p->gid.raw[15] = (unsigned char)(n + 1);
 }
 
-static int emu_fabric_port(struct emu_fabric *f, struct emu_dev *d, int index, int n)
+/** A wire of the i-th device, which is its host's n-th. */
+static int emu_fabric_port(struct emu_fabric *f, struct emu_dev *d, int i, int n, int wire)
 {
-    struct emu_port *p = &d->port;
+    struct emu_port *p = emu_lag_wire(d, wire);
 
     p->dev = d;
-    p->index = index;
+    p->wire = wire;
+    p->index = emu_lag_index(&f->spec, i, wire);
     p->plane = emu_topo_plane(&f->spec, n);
     p->rate_bits = f->spec.rate_bits[n % f->spec.ports];
     p->slow = 1;
     p->loss = f->spec.loss;
     p->up = true;
     p->ctl_tail = &p->ctl_head;
-    p->last_arrival = calloc((size_t)f->n_devs, sizeof(*p->last_arrival));
+    p->last_arrival = calloc((size_t)emu_lag_wires(&f->spec), sizeof(*p->last_arrival));
     emu_fabric_gid(p, d->host, n);
     return p->last_arrival ? 0 : -ENOMEM;
 }
@@ -55,6 +57,7 @@ int emu_fabric_init(struct emu_fabric *f)
     f->per_host = f->spec.gpus * f->spec.ports;
     f->n_devs = f->per_host * f->spec.nodes;
     f->trace = 14695981039346656037u;
+    f->lag_salt = f->rng.state;
     f->spec_text = emu_spec_print(&f->spec);
     f->devs = calloc((size_t)f->n_devs, sizeof(*f->devs));
     f->bus = calloc((size_t)(f->spec.nodes * f->spec.gpus), sizeof(*f->bus));
@@ -66,12 +69,15 @@ int emu_fabric_init(struct emu_fabric *f)
 
         d->fabric = f;
         d->host = i / f->per_host;
-        d->exists = emu_spec_has(&f->spec, &(struct emu_place){d->host, n});
+        d->exists = emu_spec_has(&f->spec, &(struct emu_place){.host = d->host, .dev = n});
         d->card = i / f->spec.ports;
         d->guid = 0x0200000000000000u | ((uint64_t)d->host << 16) | (uint64_t)n;
         emu_fabric_name(d, n);
-        if (emu_fabric_port(f, d, i, n))
-            return -ENOMEM;
+        d->more = calloc((size_t)f->spec.wires, sizeof(*d->more)); /* one too many, so never nothing */
+        for (int w = 0; w < f->spec.wires; w++) {
+            if (!d->more || emu_fabric_port(f, d, i, n, w))
+                return -ENOMEM;
+        }
     }
     return 0;
 }
@@ -79,6 +85,9 @@ int emu_fabric_init(struct emu_fabric *f)
 static void emu_fabric_free_dev(struct emu_dev *d)
 {
     free(d->port.last_arrival);
+    for (int w = 0; d->more && w < d->fabric->spec.wires - 1; w++)
+        free(d->more[w].last_arrival);
+    free(d->more);
     emu_map_fini(&d->qps);
     emu_map_fini(&d->mrs);
 }
@@ -107,9 +116,8 @@ struct emu_port *emu_fabric_find_gid(struct emu_fabric *f, const union ibv_gid *
     return NULL;
 }
 
-void emu_fabric_apply(struct emu_fabric *f, const struct emu_change *c)
+static void emu_fabric_apply_wire(struct emu_port *p, const struct emu_change *c)
 {
-    struct emu_port *p = &f->devs[c->port.host * f->per_host + c->port.dev].port;
     bool was_up = p->up, was_stalled = p->stalled;
 
     switch (c->kind) {
@@ -135,8 +143,21 @@ void emu_fabric_apply(struct emu_fabric *f, const struct emu_change *c)
     }
     if (p->up != was_up || p->stalled != was_stalled)
         emu_switch_changed(p);
-    if (p->up != was_up)
-        emu_event_raise_port(p->dev, p->up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+}
+
+void emu_fabric_apply(struct emu_fabric *f, const struct emu_change *c)
+{
+    struct emu_dev *d = &f->devs[c->port.host * f->per_host + c->port.dev];
+    bool was_up = emu_lag_dev_up(d), up;
+
+    for (int w = 0; w < f->spec.wires; w++) {
+        if (!c->port.wire || c->port.wire == w + 1)
+            emu_fabric_apply_wire(emu_lag_wire(d, w), c);
+    }
+    up = emu_lag_dev_up(d);
+    emu_lag_changed(d);
+    if (up != was_up)
+        emu_event_raise_port(d, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
 int emu_fabric_command(const struct emu_spec *s, const char *command, struct emu_change *out, char *why, size_t why_len)
@@ -154,9 +175,9 @@ int emu_fabric_command(const struct emu_spec *s, const char *command, struct emu
     rc = emu_spec_change(kind, port, n == 3 ? value : NULL, &c, why, why_len);
     if (rc)
         return rc;
-    if (c.port.host >= s->nodes || c.port.dev >= s->gpus * s->ports) {
-        snprintf(why, why_len, "emu: seen port %s, expected hosts below h%d and devices below mlx5_%d", port, s->nodes,
-                 s->gpus * s->ports);
+    if (c.port.host >= s->nodes || c.port.dev >= s->gpus * s->ports || c.port.wire > s->wires) {
+        snprintf(why, why_len, "emu: seen port %s, expected hosts below h%d, devices below mlx5_%d and wires up to %d",
+                 port, s->nodes, s->gpus * s->ports, s->wires);
         return -EINVAL;
     }
     if (!emu_spec_has(s, &c.port)) {

@@ -6,6 +6,7 @@
  * Called by emu_real.c and emu_real_ctl.c; next: emu_ring.c for what passes through.
  */
 #include "emu_meet.h"
+#include "emu_lag.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -78,7 +79,7 @@ static size_t emu_meet_ports_at(void)
 
 static size_t emu_meet_rings_at(const struct emu_spec *s)
 {
-    size_t n = (size_t)(s->nodes * s->gpus * s->ports);
+    size_t n = (size_t)emu_lag_wires(s);
 
     return emu_meet_ports_at() + emu_meet_page_up(n * sizeof(struct emu_meet_port));
 }
@@ -192,7 +193,7 @@ static int emu_meet_create(struct emu_meet *m, const struct emu_spec *spec, cons
     m->page->started = emu_meet_time();
     snprintf(m->page->spec, sizeof(m->page->spec), "%s", text);
     emu_meet_layout(m, spec);
-    for (int i = 0; i < spec->nodes * spec->gpus * spec->ports; i++) {
+    for (int i = 0; i < emu_lag_wires(spec); i++) {
         m->port[i].slow = 1;
         m->port[i].loss = spec->loss;
     }
@@ -407,11 +408,8 @@ uint64_t emu_meet_reserve(uint64_t *free_at, uint64_t start, uint64_t time, uint
     return end;
 }
 
-void emu_meet_change(struct emu_meet *m, int port, const struct emu_change *c)
+static void emu_meet_change_wire(struct emu_meet *m, struct emu_meet_port *p, const struct emu_change *c)
 {
-    struct emu_meet_port *p = &m->port[port];
-
-    emu_meet_lock(m->fd, 0, F_WRLCK, true);
     switch (c->kind) {
     case EMU_CHANGE_DOWN:
         p->down = 1;
@@ -434,6 +432,17 @@ void emu_meet_change(struct emu_meet *m, int port, const struct emu_change *c)
     }
     __atomic_fetch_add(&p->changed, 1, __ATOMIC_RELEASE);
     __atomic_fetch_add(&m->page->changed, 1, __ATOMIC_RELEASE);
+}
+
+void emu_meet_change(struct emu_meet *m, const struct emu_spec *s, const struct emu_change *c)
+{
+    int dev = c->port.host * s->gpus * s->ports + c->port.dev;
+
+    emu_meet_lock(m->fd, 0, F_WRLCK, true);
+    for (int w = 0; w < s->wires; w++) {
+        if (!c->port.wire || c->port.wire == w + 1)
+            emu_meet_change_wire(m, &m->port[emu_lag_index(s, dev, w)], c);
+    }
     emu_meet_lock(m->fd, 0, F_UNLCK, true);
     for (int i = 0; i < EMU_MEET_MEMBERS; i++)
         emu_meet_ring(m, i, true);

@@ -79,8 +79,8 @@ void emu_meet_forget(struct emu_meet *m);
 bool emu_meet_alive(const struct emu_meet *m, int member);
 /** Removes fabrics of this user whose processes are all gone. */
 void emu_meet_sweep(void);
-/** Changes a port for all processes and wakes them. */
-void emu_meet_change(struct emu_meet *m, int port, const struct emu_change *c);
+/** Changes a port, or a wire of it, for all processes and wakes them. */
+void emu_meet_change(struct emu_meet *m, const struct emu_spec *s, const struct emu_change *c);
 /** Wakes a member if it sleeps (or anyway). */
 void emu_meet_ring(struct emu_meet *m, int member, bool anyway);
 /** Puts so much time behind what a side of a port has to do; returns when it is through. floor: not before this. */

@@ -5,6 +5,7 @@
  */
 #include "emu_ahead.h"
 #include "emu_ex.h"
+#include "emu_lag.h"
 #include "emu_ud.h"
 
 #include <errno.h>
@@ -197,10 +198,13 @@ static void emu_qp_enter(struct emu_qp *qp, enum ibv_qp_state from)
         qp->epsn = qp->attr.rq_psn;
         if (!emu_ud_is(qp)) /* datagrams come from anybody */
             qp->peer = emu_fabric_find_gid(qp->ctx->dev->fabric, &qp->attr.ah_attr.grh.dgid);
+        emu_lag_start(qp);
         break;
     case IBV_QPS_RTS:
         if (from == IBV_QPS_RTR)
             emu_req_start(qp);
+        if (from != IBV_QPS_RTS)
+            emu_lag_start(qp);
         emu_link_kick(qp);
         break;
     case IBV_QPS_SQD:

@@ -8,6 +8,7 @@
  * not suffer from a thread that woke late. Called by emu_dev.c; next: emu_carry.c, and the model by its events.
  */
 #include "emu_real.h"
+#include "emu_lag.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -372,8 +373,8 @@ static int emu_real_build(struct emu_real *r, const struct emu_spec *spec, uint6
     emu_stats_begin(r);
     if (emu_fabric_init(&r->fabric))
         return -ENOMEM;
-    r->port_seen = calloc((size_t)r->fabric.n_devs, sizeof(*r->port_seen));
-    r->counted = calloc((size_t)r->fabric.n_devs, sizeof(*r->counted));
+    r->port_seen = calloc((size_t)emu_lag_wires(spec), sizeof(*r->port_seen));
+    r->counted = calloc((size_t)emu_lag_wires(spec), sizeof(*r->counted));
     return r->port_seen && r->counted ? 0 : -ENOMEM;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "emu_ahead.h"
 #include "emu_gpu.h"
+#include "emu_lag.h"
 #include "emu_unkind.h"
 
 #include <string.h>
@@ -40,7 +41,7 @@ static void emu_reply_send_ctl(struct emu_qp *qp, enum emu_op op, uint32_t psn, 
     if (!p)
         return; /* as if lost: the requester asks again */
     p->src = qp->port;
-    p->dst = qp->peer;
+    p->dst = emu_lag_toward(qp, qp->peer);
     p->dst_qpn = qp->attr.dest_qp_num;
     p->op = op;
     p->psn = psn;
@@ -276,7 +277,7 @@ static struct emu_pkt *emu_reply_packet(struct emu_qp *qp, enum emu_op op, uint3
     if (!p)
         return NULL;
     p->src = qp->port;
-    p->dst = qp->peer;
+    p->dst = emu_lag_toward(qp, qp->peer);
     p->dst_qpn = qp->attr.dest_qp_num;
     p->op = op;
     p->psn = psn & EMU_PSN_MASK;

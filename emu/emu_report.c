@@ -5,6 +5,8 @@
  */
 #include "emu_sim_int.h"
 
+#include "emu_lag.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -71,14 +73,14 @@ double emu_report_pe_ceiling(const struct emu_sim *s, int pe, int ports)
 }
 
 /** "2 x 200 Gb/s + 1 x 100 Gb/s" */
-static void emu_report_rates(struct emu_text *t, struct emu_port *const *port, int n)
+static void emu_report_rates(struct emu_text *t, struct emu_port *const *port, int n, int wires)
 {
     for (int i = 0; i < n;) {
         int same = 1;
 
         while (i + same < n && port[i + same]->rate_bits == port[i]->rate_bits)
             same++;
-        emu_report_add(t, "%s%d x %.4g Gb/s", i ? " + " : "", same, (double)port[i]->rate_bits / 1e9);
+        emu_report_add(t, "%s%d x %.4g Gb/s", i ? " + " : "", same, (double)port[i]->rate_bits * wires / 1e9);
         i += same;
     }
 }
@@ -95,7 +97,7 @@ int emu_report_ceiling_text(const struct emu_sim *s, int pe, int ports, char *ou
     n = emu_topo_ports(&s->fabric, pe, port);
     n = ports < n ? ports : n;
     emu_report_add(&t, "%.2f GB/s: ", emu_topo_ceiling(&s->fabric, pe, n) / 1e9);
-    emu_report_rates(&t, port, n);
+    emu_report_rates(&t, port, n, spec->wires);
     emu_report_add(&t, "%s, %d of %d bytes are payload", n > 0 ? "" : "no ports", spec->mtu,
                    spec->mtu + EMU_FRAME_OVERHEAD);
     if (spec->pcie_bits)
@@ -111,35 +113,44 @@ const char *emu_report_fabric(const struct emu_sim *s)
 }
 
 /** The i-th port that is there. */
-static const struct emu_port *emu_report_nth(const struct emu_fabric *f, int i)
+static struct emu_dev *emu_report_nth(const struct emu_fabric *f, int i)
 {
     for (int k = 0; k < f->n_devs; k++) {
         if (f->devs[k].exists && i-- == 0)
-            return &f->devs[k].port;
+            return &f->devs[k];
     }
     return NULL;
 }
 
+static void emu_report_wire(const struct emu_sim *s, const struct emu_port *p, struct emu_sim_port *out)
+{
+    out->rate_bits += p->rate_bits;
+    out->tx_payload += p->tx_payload;
+    out->rx_payload += p->rx_payload;
+    out->wire_tx += p->wire_tx;
+    out->wire_rx += p->wire_rx;
+    out->lost += p->lost;
+    out->dropped += p->dropped;
+    out->queue_peak = p->rx_peak > out->queue_peak ? p->rx_peak : out->queue_peak;
+    out->pauses += p->pauses;
+    out->paused_ns += p->paused_ns + (p->held.head ? s->now - p->paused_at : 0);
+    out->wire_payload[p->wire][0] = p->tx_payload;
+    out->wire_payload[p->wire][1] = p->rx_payload;
+}
+
 int emu_report_port(const struct emu_sim *s, int i, struct emu_sim_port *out)
 {
-    const struct emu_port *p = i < 0 ? NULL : emu_report_nth(&s->fabric, i);
+    struct emu_dev *d = i < 0 ? NULL : emu_report_nth(&s->fabric, i);
 
-    if (!p)
+    if (!d)
         return -ENOENT;
-    *out = (struct emu_sim_port){.rate_bits = p->rate_bits,
-                                 .tx_payload = p->tx_payload,
-                                 .rx_payload = p->rx_payload,
-                                 .wire_tx = p->wire_tx,
-                                 .wire_rx = p->wire_rx,
-                                 .lost = p->lost,
-                                 .dropped = p->dropped,
-                                 .queue_peak = p->rx_peak,
-                                 .buffer_peak = s->fabric.plane[p->plane].peak,
-                                 .pauses = p->pauses,
-                                 .paused_ns = p->paused_ns + (p->held.head ? s->now - p->paused_at : 0),
-                                 .payload_rate = emu_topo_payload_rate(&s->fabric, p)};
-    snprintf(out->host, sizeof(out->host), "h%d", p->dev->host);
-    snprintf(out->port, sizeof(out->port), "%.48s:1", p->dev->ibv.name);
+    *out = (struct emu_sim_port){.wires = s->fabric.spec.wires,
+                                 .buffer_peak = s->fabric.plane[d->port.plane].peak,
+                                 .payload_rate = emu_topo_payload_rate(&s->fabric, &d->port)};
+    for (int w = 0; w < out->wires; w++)
+        emu_report_wire(s, emu_lag_wire(d, w), out);
+    snprintf(out->host, sizeof(out->host), "h%d", d->host);
+    snprintf(out->port, sizeof(out->port), "%.48s:1", d->ibv.name);
     return 0;
 }
 

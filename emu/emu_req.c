@@ -7,6 +7,7 @@
  * without PSNs. After a loss nxt goes back; PSNs stay. Called by emu_link.c; next: emu_link.c (out), emu_cq.c (done).
  */
 #include "emu_ahead.h"
+#include "emu_lag.h"
 #include "emu_ud.h"
 
 #include <string.h>
@@ -226,7 +227,7 @@ static struct emu_pkt *emu_req_packet(struct emu_qp *qp, enum emu_op op, uint32_
     if (!p)
         return NULL;
     p->src = qp->port;
-    p->dst = qp->peer ? qp->peer : qp->port; /* an address nobody has: see emu_req_next() */
+    p->dst = qp->peer ? emu_lag_toward(qp, qp->peer) : qp->port; /* an address nobody has: see emu_req_next() */
     p->dst_qpn = qp->peer ? qp->attr.dest_qp_num : 0;
     p->op = op;
     p->psn = psn;

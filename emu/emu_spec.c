@@ -154,8 +154,15 @@ static bool emu_spec_numbered(const char **text, const char *prefix, int *out)
 static int emu_spec_port(const struct emu_spec_at *at, const char *port, struct emu_place *out)
 {
     const char *p = port;
+    bool ok = emu_spec_numbered(&p, "h", &out->host) && emu_spec_numbered(&p, "/mlx5_", &out->dev) &&
+              strncmp(p, ":1", 2) == 0;
 
-    if (!emu_spec_numbered(&p, "h", &out->host) || !emu_spec_numbered(&p, "/mlx5_", &out->dev) || strcmp(p, ":1") != 0)
+    out->wire = 0;
+    if (ok && p[2]) { /* a wire of it */
+        p += 2;
+        ok = emu_spec_numbered(&p, ".", &out->wire) && *p == '\0' && out->wire > 0;
+    }
+    if (!ok)
         return emu_spec_fail(at, "seen \"%s\", expected a port such as h0/mlx5_0:1 (each device has one port)", port);
     return 0;
 }
@@ -254,6 +261,23 @@ static int emu_spec_gpus(const struct emu_spec_at *at, const char *word, struct 
 static int emu_spec_ports(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
 {
     return emu_spec_int(at, "ports", word, 1, EMU_SPEC_PORTS, &s->ports);
+}
+
+static int emu_spec_wires(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    return emu_spec_int(at, "wires", word, 1, EMU_SPEC_WIRES, &s->wires);
+}
+
+static int emu_spec_lag(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
+{
+    enum emu_lag lag = EMU_LAG_AFFINITY;
+
+    while (emu_lag_name(lag) && strcmp(emu_lag_name(lag), word) != 0)
+        lag++;
+    if (!emu_lag_name(lag))
+        return emu_spec_fail(at, "lag: seen \"%s\", expected affinity, mixed or hash", word);
+    s->lag = lag;
+    return 0;
 }
 
 static int emu_spec_latency(const struct emu_spec_at *at, const char *word, struct emu_spec *s)
@@ -365,7 +389,8 @@ static const struct emu_spec_row emu_spec_rows[] = {
     {"loss", emu_spec_loss},       {"mtu", emu_spec_mtu},         {"cpu", emu_spec_cpu},
     {"at", emu_spec_timed},        {"buffer", emu_spec_buffer},   {"pcie", emu_spec_pcie},
     {"gpu", emu_spec_gpu},         {"topo", emu_spec_topo},       {"planes", emu_spec_planes},
-    {"without", emu_spec_without}, {"unkind", emu_spec_unkind},
+    {"without", emu_spec_without}, {"unkind", emu_spec_unkind},   {"wires", emu_spec_wires},
+    {"lag", emu_spec_lag},
 };
 
 enum { EMU_SPEC_ROWS = sizeof(emu_spec_rows) / sizeof(emu_spec_rows[0]) };
@@ -452,6 +477,7 @@ int emu_spec_parse(const char *text, struct emu_spec *out, char *why, size_t why
                          .ports = 2,
                          .rate_bits = {200000000000u},
                          .n_rates = 1,
+                         .wires = 1,
                          .latency_ns = 2500,
                          .mtu = 4096,
                          .buffer_bytes = 16 << 20,

@@ -15,7 +15,8 @@ enum {
     EMU_SPEC_GPUS = 16,
     EMU_SPEC_PORTS = 32, /* a GPU: more than libbraid takes, so that its limit can be tested */
     EMU_SPEC_CHANGES = 32,
-    EMU_SPEC_WITHOUT = 64
+    EMU_SPEC_WITHOUT = 64,
+    EMU_SPEC_WIRES = 8
 };
 
 /** How ports hang on GPUs and reach each other. */
@@ -24,6 +25,13 @@ enum emu_topo {
     EMU_TOPO_PXB,   /* GPUs 2i and 2i + 1 are equally near to the ports of both */
     EMU_TOPO_MIXED, /* PXB on the first half of the nodes, PIX on the rest */
     EMU_TOPO_RAIL   /* PIX, and port k of a GPU reaches only port k of others */
+};
+
+/** Which wire of a bond packets take, at the sender and at the receiver. */
+enum emu_lag {
+    EMU_LAG_AFFINITY, /* the queue pair's choice; they arrive on the wire of the same number */
+    EMU_LAG_MIXED,    /* the queue pair's choice; they arrive where the switch's hash says */
+    EMU_LAG_HASH      /* both as a hash of the source port says: the device takes no choice */
 };
 
 /** Those before SLOW take no value. */
@@ -36,9 +44,10 @@ enum emu_change_kind {
     EMU_CHANGE_DELAY
 };
 
-/** Device mlx5_DEV of a host, which has one port. */
+/** Device mlx5_DEV of a host, which has one port, or a wire of it. */
 struct emu_place {
     int host, dev;
+    int wire; /* from 1; 0: all of them */
 };
 
 /** A change to one port, at a time or now. */
@@ -53,6 +62,8 @@ struct emu_spec {
     int nodes, gpus, ports;
     uint64_t rate_bits[EMU_SPEC_PORTS]; /* of a GPU's k-th port */
     int n_rates;
+    int wires; /* of each port: 1, or a bond's; rate_bits is that of one */
+    enum emu_lag lag;
     uint64_t latency_ns; /* one way, wire and NICs together */
     uint64_t jitter_ns;  /* each packet up to this much later, order within a path kept */
     double loss;         /* probability per packet */
@@ -72,6 +83,8 @@ struct emu_spec {
 
 /** "down" and so on. */
 const char *emu_change_name(enum emu_change_kind kind);
+/** "affinity" and so on. */
+const char *emu_lag_name(enum emu_lag lag);
 /** "pix" and so on. */
 const char *emu_topo_name(enum emu_topo topo);
 
@@ -85,7 +98,7 @@ int emu_spec_parse(const char *text, struct emu_spec *out, char *why, size_t why
 char *emu_spec_print(const struct emu_spec *s);
 /** False for a port that the SPEC leaves out. */
 bool emu_spec_has(const struct emu_spec *s, const struct emu_place *p);
-/** Reads the words behind a change, "h0/mlx5_0:1" and, for kinds that take one, a value. Same errors. */
+/** Reads the words behind a change, "h0/mlx5_0:1" (or "h0/mlx5_0:1.2", the second wire of a bond) and, for kinds that take one, a value. Same errors. */
 int emu_spec_change(const char *kind, const char *port, const char *value, struct emu_change *out, char *why,
                     size_t why_len);
 

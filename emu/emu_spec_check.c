@@ -36,6 +36,9 @@ static struct emu_spec_at emu_spec_use(const struct emu_spec_at *at, const char 
 static int emu_spec_place(const struct emu_spec_at *at, const struct emu_spec *s, const char *key,
                           const struct emu_place *p)
 {
+    if (p->wire > s->wires)
+        return emu_spec_fail(at, "%s: seen wire %d of a port, expected at most %d (wires=%d)", key, p->wire, s->wires,
+                             s->wires);
     if (p->host < s->nodes && p->dev < s->gpus * s->ports)
         return 0;
     return emu_spec_fail(at, "%s: seen port h%d/mlx5_%d:1, expected hosts below h%d and devices below mlx5_%d", key,
@@ -59,6 +62,8 @@ static int emu_spec_places(const struct emu_spec_at *at, const struct emu_spec *
     for (int i = 0; i < s->n_without; i++) {
         if (emu_spec_place(&use, s, "without", &s->without[i]))
             return -EINVAL;
+        if (s->without[i].wire)
+            return emu_spec_fail(&use, "without: seen wire %d of a port, expected a port", s->without[i].wire);
         for (int j = 0; j < i; j++) {
             if (emu_spec_same(&s->without[i], &s->without[j]))
                 return emu_spec_fail(&use, "without: seen h%d/mlx5_%d:1 twice, expected once", s->without[i].host,

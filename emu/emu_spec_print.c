@@ -23,6 +23,13 @@ const char *emu_topo_name(enum emu_topo topo)
     return topo <= EMU_TOPO_RAIL ? names[topo] : NULL;
 }
 
+const char *emu_lag_name(enum emu_lag lag)
+{
+    static const char *const names[] = {"affinity", "mixed", "hash"};
+
+    return lag <= EMU_LAG_HASH ? names[lag] : NULL;
+}
+
 /** The shortest text that reads back as the same number. */
 static void emu_spec_print_double(FILE *f, double v)
 {
@@ -82,6 +89,8 @@ static void emu_spec_print_change(FILE *f, const struct emu_change *c)
 {
     fprintf(f, ",at=%lluns:%s:h%d/mlx5_%d:1", (unsigned long long)c->at_ns, emu_change_name(c->kind), c->port.host,
             c->port.dev);
+    if (c->port.wire)
+        fprintf(f, ".%d", c->port.wire);
     if (c->kind < EMU_CHANGE_SLOW)
         return;
     fputc(':', f);
@@ -100,6 +109,8 @@ char *emu_spec_print(const struct emu_spec *s)
         return NULL;
     fprintf(f, "nodes=%d,gpus=%d,ports=%d", s->nodes, s->gpus, s->ports);
     emu_spec_print_rates(f, s);
+    if (s->wires > 1)
+        fprintf(f, ",wires=%d,lag=%s", s->wires, emu_lag_name(s->lag));
     fprintf(f, ",latency=%lluns,jitter=%lluns,loss=", (unsigned long long)s->latency_ns,
             (unsigned long long)s->jitter_ns);
     if (s->loss_tail)

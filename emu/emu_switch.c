@@ -42,7 +42,7 @@ static void emu_switch_deliver(struct emu_pkt *p)
     if (qp && p->op == EMU_OP_DATAGRAM) {
         if (emu_ud_is(qp))
             emu_ud_receive(qp, p);
-    } else if (qp && qp->peer == p->src) {
+    } else if (qp && qp->peer && qp->peer->dev == p->src->dev) {
         if (p->op == EMU_OP_READ_RESPONSE || p->op == EMU_OP_ATOMIC_RESPONSE || p->op == EMU_OP_ACK ||
             p->op == EMU_OP_NAK)
             emu_req_receive(qp, p);

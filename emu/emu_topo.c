@@ -55,7 +55,7 @@ int emu_topo_ports(const struct emu_fabric *f, int pe, struct emu_port *out[EMU_
 
 double emu_topo_payload_rate(const struct emu_fabric *f, const struct emu_port *p)
 {
-    return (double)p->rate_bits / 8 * f->spec.mtu / (f->spec.mtu + EMU_FRAME_OVERHEAD);
+    return (double)p->rate_bits * f->spec.wires / 8 * f->spec.mtu / (f->spec.mtu + EMU_FRAME_OVERHEAD);
 }
 
 double emu_topo_ceiling(const struct emu_fabric *f, int pe, int ports)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "emu_ah.h"
+#include "emu_lag.h"
 
 #define EMU_UD_OWN_QKEY 0x80000000u /* in a request: the queue pair's own is meant (IBA 10, Q_Keys) */
 
@@ -54,7 +55,7 @@ static struct emu_pkt *emu_ud_packet(struct emu_qp *qp, const struct emu_wqe *w)
     if (!p)
         return NULL;
     p->src = qp->port;
-    p->dst = w->peer ? w->peer : qp->port; /* an address nobody has: QPN 0 takes no datagrams */
+    p->dst = w->peer ? emu_lag_toward(qp, w->peer) : qp->port; /* an address nobody has: QPN 0 takes no datagrams */
     p->dst_qpn = w->peer ? w->dest_qpn : 0;
     p->src_qpn = qp->ibv.qp_num;
     p->op = EMU_OP_DATAGRAM;

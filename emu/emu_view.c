@@ -4,7 +4,7 @@
  * member. Called through emu_sim_api; next: emu_meet.c.
  */
 #include "emu_meet.h"
-#include "emu.h"
+#include "emu_lag.h"
 #include "emu_sim.h"
 #include "emu_view.h"
 
@@ -17,7 +17,8 @@ static void emu_view_port(const struct emu_fabric *f, int i, struct emu_real_por
 {
     const struct emu_dev *d = &f->devs[i];
 
-    *out = (struct emu_real_port){.rate_bits = d->port.rate_bits, .guid = d->guid, .up = 1};
+    *out = (struct emu_real_port){
+        .rate_bits = d->port.rate_bits * (uint64_t)f->spec.wires, .guid = d->guid, .up = 1, .wires = f->spec.wires};
     out->gpu = i % f->per_host / f->spec.ports;
     out->near_gpu = emu_topo_pairs(&f->spec, d->host) ? out->gpu & ~1 : out->gpu;
     snprintf(out->host, sizeof(out->host), "h%d", d->host);
@@ -25,14 +26,21 @@ static void emu_view_port(const struct emu_fabric *f, int i, struct emu_real_por
     memcpy(out->gid, d->port.gid.raw, sizeof(out->gid));
 }
 
-static void emu_view_shared(const struct emu_meet_port *p, struct emu_real_port *out)
+/** What the wires of the dev-th device have carried together, and the mean of what is left of their rates. */
+static void emu_view_shared(const struct emu_meet *m, const struct emu_spec *s, int dev, struct emu_real_port *out)
 {
-    uint64_t c[EMU_MEET_COUNTERS];
+    uint64_t c[EMU_MEET_COUNTERS] = {0};
 
-    for (int k = 0; k < EMU_MEET_COUNTERS; k++)
-        c[k] = __atomic_load_n(&p->count[k], __ATOMIC_RELAXED);
-    out->up = !p->down;
-    out->slow = p->slow;
+    out->up = 0;
+    out->slow = 0;
+    for (int w = 0; w < s->wires; w++) {
+        const struct emu_meet_port *p = &m->port[emu_lag_index(s, dev, w)];
+
+        for (int k = 0; k < EMU_MEET_COUNTERS; k++)
+            c[k] += __atomic_load_n(&p->count[k], __ATOMIC_RELAXED);
+        out->up |= !p->down;
+        out->slow += p->slow / s->wires;
+    }
     out->tx_payload = c[EMU_COUNT_TX];
     out->rx_payload = c[EMU_COUNT_RX];
     out->wire_tx = c[EMU_COUNT_WIRE_TX];
@@ -53,7 +61,7 @@ static int emu_view_all(const struct emu_spec *spec, const struct emu_meet *m, s
         if (n < max) {
             emu_view_port(&f, i, &out[n]);
             if (m)
-                emu_view_shared(&m->port[i], &out[n]);
+                emu_view_shared(m, spec, i, &out[n]);
         }
         n++;
     }
@@ -112,7 +120,7 @@ int emu_view_real_ctl(const char *name, const char *command, char *why, size_t w
     if (rc == 0)
         rc = emu_fabric_command(&spec, command, &c, why, why_len);
     if (rc == 0)
-        emu_meet_change(&m, c.port.host * spec.gpus * spec.ports + c.port.dev, &c);
+        emu_meet_change(&m, &spec, &c);
     emu_meet_leave(&m);
     return rc;
 }

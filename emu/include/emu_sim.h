@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EMU_SIM_VERSION 2
+#define EMU_SIM_VERSION 3
 
 /** A cluster in virtual time. */
 struct emu_sim;
@@ -49,13 +49,14 @@ struct emu_real_port {
     int up;
     double slow; /**< fraction of the rate that is left */
     uint64_t tx_payload, rx_payload, wire_tx, wire_rx, lost, dropped;
+    int wires; /**< 1, or those of a bond; rate_bits is that of all together */
 };
 
 /** Counters of one emulated port. */
 struct emu_sim_port {
     char host[16];                   /**< "h0" */
     char port[64];                   /**< "mlx5_0:1" */
-    uint64_t rate_bits;              /**< line rate, bits a second */
+    uint64_t rate_bits;              /**< line rate, bits a second; of a bond all its wires together, as all below */
     uint64_t tx_payload, rx_payload; /**< payload of WRITE, SEND and READ responses, repeats included */
     uint64_t wire_tx, wire_rx;       /**< everything: headers, ACKs, frame overhead */
     uint64_t lost;                   /**< packets that left this port and were lost */
@@ -63,7 +64,9 @@ struct emu_sim_port {
     uint64_t queue_peak;             /**< most bytes that waited in the switch for this port */
     uint64_t buffer_peak;            /**< most bytes that waited in its switch for all ports of the plane */
     uint64_t pauses, paused_ns;      /**< times it had to stop sending because the buffer was full, and for how long */
-    uint64_t dropped; /**< packets for this port that found no room (loss=tail); they count as lost, too */
+    uint64_t dropped;            /**< packets for this port that found no room (loss=tail); they count as lost, too */
+    int wires;                   /**< 1, or those of a bond */
+    uint64_t wire_payload[8][2]; /**< of each: payload sent and received */
 };
 
 /** A PE's program. Its result is 0 or a negative errno. */

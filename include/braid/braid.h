@@ -149,7 +149,7 @@ int braid_rail_count(const struct braid *b);
 /** What one rail has carried since braid_open(). Payload only: headers, acknowledgements and repeats are not in. */
 struct braid_rail_stats {
     char port[64];      /**< "mlx5_0:1" */
-    uint64_t rate_bits; /**< line rate in bits a second, as the port reports it */
+    uint64_t rate_bits; /**< line rate in bits a second, as the port reports it; of a bond that of all its wires */
     uint64_t put_bytes; /**< payload of puts completed */
     uint64_t get_bytes; /**< payload of gets completed */
     uint64_t word_ops; /**< word ops completed: puts of at most 256 bytes, P, signals, atomics, tails; not those atomics
@@ -216,6 +216,20 @@ int braid_channel_stats_at(const struct braid_channel *ch, struct braid_channel_
 
 /** Lanes of this channel to a peer, or -EINVAL for a pe out of range. */
 int braid_lane_count(const struct braid_channel *ch, int pe);
+
+/** One lane to a peer: what it joins, which way it goes, and how fast it is. */
+struct braid_lane_stats {
+    size_t size;          /**< sizeof(struct braid_lane_stats), set by the caller */
+    int rail;             /**< here */
+    int remote_rail;      /**< at the peer */
+    unsigned wire;        /**< of a bond, from 1: the one it was given; 0: no bond, or the device chooses */
+    unsigned source_port; /**< UDP port that it was given, where lanes are spread over wires; 0: the device chooses */
+    uint64_t line_bits;   /**< payload bits a second that its wire carries, or the peer's where that is slower */
+    uint64_t put_bits;    /**< the same as acknowledgements of puts have shown it so far; line_bits until they have */
+};
+
+/** 0; -EINVAL for a size that is none, a pe or a lane out of range. A call on the channel as others are: it takes turns with them. */
+int braid_lane_stats_at(const struct braid_channel *ch, int pe, int lane, struct braid_lane_stats *out);
 
 /** What a peer needs to reach a region. Bytes, free to be copied and sent; checked when used. */
 struct braid_key {

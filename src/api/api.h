@@ -12,6 +12,7 @@
 #include "braid/braid.h"
 
 #include "api_gpu.h"
+#include "api_lag.h"
 #include "clock.h"
 #include "log.h"
 #include "options.h"
@@ -224,9 +225,10 @@ struct braid {
     uint64_t cookie;
     struct verbs *verbs;
     struct api_gpu gpu;
-    uint32_t mem_kinds; /**< RAIL_WIRE_MEMORY_..., or-ed: of all regions so far; read by channels' threads */
-    unsigned rail_count;
+    uint32_t mem_kinds;        /**< RAIL_WIRE_MEMORY_..., or-ed: of all regions so far; read by channels' threads */
+    unsigned rail_count, ways; /**< ways of all rails: lanes to a peer that they are worth, see lag */
     struct rail *rail[BRAID_MAX_RAILS];
+    struct plan_lag lag[BRAID_MAX_RAILS];
     enum api_state state;
     int my_pe, n_pes;
     unsigned channel_count;
@@ -254,10 +256,10 @@ struct braid_mem {
     struct verbs_mr *relaxed[BRAID_MAX_RAILS]; /**< relaxed key: for bulk; NULL: strict too */
 };
 
-/** Whether bulk is handed to lanes as they drain; with one rail this behaves like a transport without a queue. */
+/** Whether bulk is handed to lanes as they drain; with one rail of one way this behaves like a transport without a queue. */
 static inline bool api_paced(const struct braid *b)
 {
-    return b->options.pace && b->rail_count > 1;
+    return b->options.pace && b->ways > 1;
 }
 
 /* ---- api_log.c --------------------------------------------------------------------------------------------------- */
@@ -293,8 +295,9 @@ int api_key_check(struct api_peer *peer, const struct braid_remote *remote, uint
 /** The lanes that a pair of PEs wants, from both sides' rails. */
 struct api_pairs {
     unsigned count;
+    bool spread;     /**< some rail of either side is worth several lanes */
     unsigned unused; /**< rails of either side that reach none of the other */
-    struct plan_pair pair[PLAN_MAX_LANES];
+    struct plan_lag_pair pair[PLAN_MAX_LANES];
 };
 
 /** Makes a channel with a lane for each pair of each peer, not connected yet. 0 or a negative errno; logs. */

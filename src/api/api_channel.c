@@ -35,6 +35,34 @@ int braid_lane_count(const struct braid_channel *ch, int pe)
     return (int)ch->peers[pe].lane_count;
 }
 
+/* Of a speed in plan's unit. */
+static uint64_t api_channel_bits(uint32_t mib_ns)
+{
+    return mib_ns ? (UINT64_C(8) << 20) * 1000000000u / mib_ns : 0;
+}
+
+int braid_lane_stats_at(const struct braid_channel *ch, int pe, int lane, struct braid_lane_stats *out)
+{
+    if (!ch || !out || out->size != sizeof(*out) || pe < 0 || pe >= ch->braid->n_pes)
+        return -EINVAL;
+    struct braid_channel *own = (struct braid_channel *)(uintptr_t)ch; /* entered, not changed */
+    const struct api_peer *peer = &ch->peers[pe];
+    int rc = -EINVAL;
+    api_enter(own);
+    if (lane >= 0 && (unsigned)lane < peer->lane_count) {
+        *out = (struct braid_lane_stats){.size = sizeof(*out),
+                                         .rail = peer->local_rail[lane],
+                                         .remote_rail = peer->remote_rail[lane],
+                                         .wire = peer->lane[lane]->way.wire,
+                                         .source_port = peer->lane[lane]->way.sport,
+                                         .line_bits = api_channel_bits(peer->put.rate[lane].line_mib_ns),
+                                         .put_bits = api_channel_bits(peer->put.rate[lane].mib_ns)};
+        rc = 0;
+    }
+    api_leave(own);
+    return rc;
+}
+
 static int api_channel_queues(struct braid_channel *ch, const struct api_pairs *pairs)
 {
     struct braid *b = ch->braid;
@@ -79,11 +107,13 @@ static int api_channel_lanes(struct braid_channel *ch, const struct api_pairs *p
     for (int pe = 0; pe < b->n_pes; pe++) {
         struct api_peer *peer = &ch->peers[pe];
         for (unsigned k = 0; k < pairs[pe].count; k++) {
-            struct plan_pair pair = pairs[pe].pair[k];
+            struct plan_lag_pair pair = pairs[pe].pair[k];
             int rc = rail_lane_open(&ch->queue[pair.local], (uint32_t)random_next(&ch->random), &peer->lane[k]);
             if (rc)
                 return rc;
             peer->lane[k]->owner = peer;
+            if (pairs[pe].spread)
+                peer->lane[k]->way = api_lag_way(b, &pair, pe, k);
             peer->lane[k]->index = k;
             peer->pair[k] = (uint8_t)k;
             peer->local_rail[k] = pair.local;

@@ -129,6 +129,7 @@ static int api_rail_config(const struct braid *b, struct rail_config *out)
         .rnr_retry = (uint8_t)o->rnr_retry,
         .min_rnr_timer = (uint8_t)o->min_rnr_timer,
         .mtu_max = o->mtu,
+        .wire_choice = api_lag_wanted(b),
     };
     return iprange_parse(o->gid_range, &b->log, &out->gid_range);
 }
@@ -241,6 +242,8 @@ int braid_open(const struct braid_options *options, struct braid **out)
         rc = gpu_open(&b->log, &b->gpu.cuda);
         if (!rc)
             rc = api_open_rails(b);
+        if (!rc)
+            api_lag_open(b);
     }
     if (rc) {
         braid_close(b);

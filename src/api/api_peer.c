@@ -102,15 +102,28 @@ static void api_reach(const struct rail_wire_rails *mine, const struct rail_wire
     }
 }
 
+/* The ways of each rail, and of all together. */
+static unsigned api_ways(const struct rail_wire_rails *rails, uint8_t out[PLAN_MAX_RAILS])
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < rails->count; i++)
+        sum += out[i] = rails->rail[i].ways;
+    return sum;
+}
+
 static int api_pair(struct api_connect *c, const struct rail_wire_rails *mine, int pe)
 {
     const struct rail_wire_rails *theirs = &c->rails[pe];
     struct api_pairs *pairs = &c->pairs[pe];
     uint16_t reach[PLAN_MAX_RAILS];
     api_reach(mine, theirs, reach);
-    struct plan_pair_in in = {
-        .local_rails = mine->count, .remote_rails = theirs->count, .upper = c->b->my_pe > pe, .reach = reach};
-    int count = plan_pair(&in, pairs->pair, &pairs->unused);
+    uint8_t ways[2][PLAN_MAX_RAILS];
+    pairs->spread = api_ways(mine, ways[0]) + api_ways(theirs, ways[1]) > mine->count + theirs->count;
+    struct plan_lag_pair_in in = {
+        .rails = {.local_rails = mine->count, .remote_rails = theirs->count, .upper = c->b->my_pe > pe, .reach = reach},
+        .local_ways = ways[0],
+        .remote_ways = ways[1]};
+    int count = plan_lag_pair(&in, pairs->pair, &pairs->unused);
     if (count < 0)
         return count;
     pairs->count = (unsigned)count;
@@ -300,8 +313,8 @@ static void api_peer_start(struct api_connect *c, struct api_peer *peer)
         if (b->options.placement == OPTIONS_PLACEMENT_AUTO && remote->placement == RAIL_WIRE_PLACEMENT_UNORDERED)
             peer->unordered = true;
         peer->silent |= remote->placement == RAIL_WIRE_PLACEMENT_SILENT;
-        api_bulk_start(peer, k, min_u64(remote->rate_bits, b->rail[peer->local_rail[k]]->address.rate_bits),
-                       peer->rtt_ns[k]);
+        const struct rail_wire_rail *local = &b->rail[peer->local_rail[k]]->address;
+        api_bulk_start(peer, k, min_u64(api_lag_wire_bits(remote), api_lag_wire_bits(local)), peer->rtt_ns[k]);
     }
     peer->silent &= !peer->unordered && b->options.placement == OPTIONS_PLACEMENT_AUTO;
     if (peer->channel->index == 0 && peer->home >= peer->lane_count)
@@ -361,8 +374,8 @@ static void api_calibrate(struct braid *b)
     struct plan_threshold auto_sizes;
     for (unsigned i = 0; i < b->rail_count; i++) {
         struct plan_rate rate;
-        plan_rate_init(&rate, b->rail[i]->address.rate_bits, b->rail[i]->address.mtu, 0);
-        b->total_weight += rate.weight;
+        plan_rate_init(&rate, api_lag_wire_bits(&b->rail[i]->address), b->rail[i]->address.mtu, 0);
+        b->total_weight += (uint64_t)rate.weight * b->rail[i]->address.wires;
         fastest = min_u32(fastest, rate.mib_ns);
     }
     plan_threshold(b->piece_cost_ns, fastest, b->total_weight, &auto_sizes);

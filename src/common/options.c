@@ -57,6 +57,7 @@ static const struct options_word options_log_words[] = {{"error", LOG_LEVEL_ERRO
 static const struct options_word options_mtu_words[] = {{"auto", 0},    {"256", 256},   {"512", 512}, {"1024", 1024},
                                                         {"2048", 2048}, {"4096", 4096}, {NULL, 0}};
 static const struct options_word options_auto_words[] = {{"auto", OPTIONS_AUTO}, {NULL, 0}};
+static const struct options_word options_lag_words[] = {{"auto", OPTIONS_AUTO}, {"off", 1}, {NULL, 0}};
 
 #define OPTIONS_FIELD(field) offsetof(struct options, field), sizeof(((struct options *)NULL)->field)
 
@@ -101,6 +102,22 @@ static const struct options_entry options_table[] = {
      0,
      16,
      NULL},
+    {{"lag", "auto",
+      "wires of each port: auto (a bond's as its device and the host say; with rails=1 off), off (one lane as if it were no "
+      "bond) or a number, 1..8"},
+     OPTIONS_U32,
+     OPTIONS_FIELD(lag),
+     1,
+     8,
+     options_lag_words},
+    {{"spread", "auto",
+      "lanes of each wire to each peer, with source ports of their own, 1..8; auto: 4 on a bond whose lanes "
+      "cannot choose a wire, else 1"},
+     OPTIONS_U32,
+     OPTIONS_FIELD(spread),
+     1,
+     8,
+     options_auto_words},
     {{"order", "release",
       "what waits for data on other lanes: release (word ops, deferred), strict (all that follows a fence) or drain (the "
       "caller blocks)"},

@@ -26,7 +26,7 @@ enum options_fault {
     OPTIONS_FAULT_ORDER = 255
 };
 
-#define OPTIONS_AUTO UINT32_MAX /**< gid_index, stripe_min, piece_min: choose one */
+#define OPTIONS_AUTO UINT32_MAX /**< gid_index, stripe_min, piece_min, lag, spread: choose one */
 
 /** Values after reading; plain data. */
 struct options {
@@ -35,8 +35,10 @@ struct options {
     char map[8192];   /**< GPUs and their ports: 64 of the former, or 8 with 16 each */
     char gpu[32];     /**< PCI address, "auto" or "none" */
     char sysroot[256];
-    uint32_t rails; /**< 0: all ports named or chosen; n: the first n */
-    uint32_t order; /**< enum options_order */
+    uint32_t rails;  /**< 0: all ports named or chosen; n: the first n */
+    uint32_t lag;    /**< wires of each port, 1: no bond; or OPTIONS_AUTO */
+    uint32_t spread; /**< lanes a wire, to each peer; or OPTIONS_AUTO */
+    uint32_t order;  /**< enum options_order */
     uint32_t channels;
     uint32_t sq_depth;      /**< send-queue slots of a lane */
     uint32_t word_depth;    /**< places in the FIFO of deferred word ops, per peer and channel */

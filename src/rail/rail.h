@@ -38,6 +38,7 @@ struct rail_config {
     uint8_t timeout, retry, rnr_retry, min_rnr_timer;
     uint32_t mtu_max; /**< bytes; 0: no limit of ours */
     uint8_t plane;    /**< of the fabric, as peers are told; RAIL_WIRE_NO_PLANE: unknown */
+    bool wire_choice; /**< whether it is worth knowing if QPs can choose a wire of a bond */
 };
 
 struct rail {
@@ -53,6 +54,15 @@ struct rail {
     struct verbs_mr *flush_mr;
     struct verbs_mr *gpu_flush_mr; /**< the same in GPU memory, which is api's; NULL: none */
     struct rail_wire_rail address; /**< as peers are told */
+    unsigned wires;                /**< of a bond, as its device says; 1: no bond; 0: not told */
+    bool wire_choice;              /**< its QPs can choose one of them */
+};
+
+/** How a lane's packets leave the rail. All 0: as the device likes. */
+struct rail_way {
+    uint8_t wire;        /**< of a bond, from 1; 0: any */
+    uint16_t sport;      /**< UDP source port, on RoCE v2 */
+    uint32_t flow_label; /**< that drivers derive it from */
 };
 
 enum rail_kind {
@@ -155,7 +165,8 @@ struct rail_lane {
     uint32_t place;          /**< in queue->lanes */
     uint32_t depth;          /**< slots of the send queue */
     uint32_t start_psn;
-    int refusal; /**< on a stopped lane: why [posted, head) were not posted */
+    struct rail_way way; /**< api's, before it is connected */
+    int refusal;         /**< on a stopped lane: why [posted, head) were not posted */
     struct rail_mail mail;
     uint32_t mail_busy; /**< mailbox sends outstanding */
     uint32_t mail_next; /**< send buffer to use next */

@@ -15,7 +15,7 @@ static uint32_t rail_word_slots(uint32_t depth)
     return min_u32(depth / 4, 16);
 }
 
-static struct verbs_path rail_local_path(const struct rail *rail)
+struct verbs_path rail_local_path(const struct rail *rail)
 {
     const struct rail_config *c = &rail->config;
     return (struct verbs_path){
@@ -128,6 +128,7 @@ int rail_lane_connect(struct rail_lane *lane, const struct rail_wire_rail *remot
     path.remote_psn = end.psn;
     path.local_psn = lane->start_psn;
     path.mtu = mtu;
+    path.flow_label = lane->way.flow_label;
     /* No more READs and atomics in flight than the other end can answer (max_rd_atomic in ibv_modify_qp(3)). */
     path.requester_rd_atomic = (uint8_t)min_u32(lane->queue->rail->limits.rd_atomic, remote->rd_atomic);
     int rc = verbs_qp_to_rtr(lane->qp, &path);
@@ -135,6 +136,7 @@ int rail_lane_connect(struct rail_lane *lane, const struct rail_wire_rail *remot
         rc = verbs_qp_to_rts(lane->qp, &path);
     if (rc)
         return rc;
+    rail_lag_take(lane, &lane->way);
     lane->mtu = mtu;
     /* Each request has at most one PSN more than its bytes fill. */
     lane->bytes_max = (uint64_t)mtu * (RAIL_PSN_WINDOW - lane->depth - 1);

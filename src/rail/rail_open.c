@@ -214,8 +214,13 @@ int rail_open(struct verbs *v, const struct log *log, const char *dev, uint8_t p
         rail_close(rail);
         return rc;
     }
+    struct verbs_about about;
+    verbs_dev_about(rail->dev, &about);
     rail->address.plane = config->plane;
-    rail->address.placement = (uint8_t)verbs_dev_placement(rail->dev);
+    rail->address.placement = (uint8_t)about.placement;
+    rail->address.wires = rail->address.ways = 1;
+    rail->wires = about.wires;
+    rail->wire_choice = about.wires > 1 && config->wire_choice && rail_lag_choice(rail);
     *out = rail;
     return 0;
 }

@@ -38,6 +38,15 @@ static inline bool rail_kind_reads(enum rail_kind kind)
 /** Posts the i-th receive buffer. 0 or a negative errno. */
 int rail_lane_post_mail_recv(struct rail_lane *lane, uint32_t i);
 
+/** This end of a lane's path, as the options say. */
+struct verbs_path rail_local_path(const struct rail *rail);
+
+/** Whether QPs of the rail, a bond, can choose each of its wires: tried on one that is connected to itself. */
+bool rail_lag_choice(const struct rail *rail);
+
+/** Sends a connected lane its way. What the device refuses is logged and done without. */
+void rail_lag_take(struct rail_lane *lane, const struct rail_way *way);
+
 /** Frees a lane, half-built or NULL; its queue forgets it. */
 void rail_lane_free(struct rail_lane *lane);
 

@@ -160,6 +160,8 @@ void rail_wire_pack_rails(const struct rail_wire_rails *in, uint8_t out[RAIL_WIR
         wire_put32(at + 40, in->rail[i].flush_rkey);
         at[44] = in->rail[i].plane;
         at[45] = in->rail[i].placement;
+        at[46] = in->rail[i].wires;
+        at[47] = in->rail[i].ways;
         wire_put64(at + 48, in->rail[i].gpu_flush_addr);
         wire_put32(at + 56, in->rail[i].gpu_flush_rkey);
     }
@@ -178,6 +180,8 @@ static int wire_get_rail(const uint8_t *at, struct rail_wire_rail *rail, char wh
     rail->flush_rkey = wire_get32(at + 40);
     rail->plane = at[44];
     rail->placement = at[45];
+    rail->wires = at[46];
+    rail->ways = at[47];
     rail->gpu_flush_addr = wire_get64(at + 48);
     rail->gpu_flush_rkey = wire_get32(at + 56);
     if (rail->mtu < 256 || rail->mtu > 4096 || (rail->mtu & (rail->mtu - 1)))
@@ -189,6 +193,10 @@ static int wire_get_rail(const uint8_t *at, struct rail_wire_rail *rail, char wh
         return wire_bad(why, "a rail's number of READs in flight", rail->rd_atomic);
     if (rail->placement > RAIL_WIRE_PLACEMENT_UNORDERED)
         return wire_bad(why, "a rail's placement", rail->placement);
+    if (rail->wires < 1)
+        return wire_bad(why, "a rail's number of wires", rail->wires);
+    if (rail->ways < 1)
+        return wire_bad(why, "a rail's number of ways", rail->ways);
     return 0;
 }
 
@@ -196,6 +204,7 @@ int rail_wire_unpack_rails(const void *bytes, size_t len, struct rail_wire_rails
 {
     const uint8_t *in = bytes;
     struct rail_wire_rails rails = {0};
+    unsigned ways = 0;
     int rc = wire_get_head(in, len, WIRE_KIND_RAILS, &rails.head, why);
     if (rc)
         return rc;
@@ -205,6 +214,10 @@ int rail_wire_unpack_rails(const void *bytes, size_t len, struct rail_wire_rails
             return wire_bad(why, "the number of rails", rails.count);
         for (unsigned i = 0; i < rails.count && !rc; i++)
             rc = wire_get_rail(in + WIRE_BODY_AT + i * WIRE_RAIL_BYTES, &rails.rail[i], why);
+        for (unsigned i = 0; i < rails.count; i++)
+            ways += rails.rail[i].ways;
+        if (!rc && ways > RAIL_WIRE_LANES)
+            rc = wire_bad(why, "the number of ways of all rails", ways);
     }
     if (!rc)
         *out = rails;

@@ -4,16 +4,16 @@
  * blobs and remote keys. Little-endian, versioned, with a checksum over the whole; read with bounds checks, and no
  * count in them is trusted.
  *
- *   blob, RAIL_WIRE_BYTES      since version 3
+ *   blob, RAIL_WIRE_BYTES      since version 4
  *     0 u32 magic  4 u16 version  6 u16 kind  8 u32 length (the whole)  12 u32 CRC-32 (this field as zero)
  *     16 i32 error: 0, or why the sender cannot take part; the rest is then not read  20 u32 pe  24 u64 cookie
  *     32 u8 channels  33 u8 count  34 u8 home (kind 2)  35 zero
  *     40 kind 1, rails:   count x 64:  gid[16] u16 lid u8 link u8 rd_atomic u32 mtu u64 rate u64 flush address u32 flush
- *                         rkey u8 plane u8 placement u16 zero u64 GPU flush address (0: none) u32 its rkey u32 zero
+ *                         rkey u8 plane u8 placement u8 wires u8 ways u64 GPU flush address (0: none) u32 its rkey u32 zero
  *        kind 2, lanes:   channels x 16 x (u32 qpn u32 start PSN), count used of each 16
  *        kind 3, status:  channels x u16, bit k: lane k is up
  *        kind 4, verdict: channels x u16, bit k: the probe of lane k came back
- *   key, RAIL_WIRE_KEY_BYTES   since version 3
+ *   key, RAIL_WIRE_KEY_BYTES   since version 3; 4 has the same
  *     0 u32 magic  4 u16 version  6 u8 rails  7 u8 memory  8 u32 length  12 u32 CRC-32  16 u64 cookie of the owner's context
  *     24 u32 owner's pe, all ones while unknown  28 zero  32 u64 address  40 u64 bytes
  *     48 rails x (u32 rkey for bulk  u32 rkey for word ops)
@@ -25,7 +25,7 @@
 
 #include <string.h>
 
-#define RAIL_WIRE_VERSION   3
+#define RAIL_WIRE_VERSION   4
 #define RAIL_WIRE_BYTES     1072
 #define RAIL_WIRE_KEY_BYTES 512
 #define RAIL_WIRE_RAILS     16
@@ -65,6 +65,8 @@ struct rail_wire_rail {
     uint32_t gpu_flush_rkey;
     uint8_t plane;     /**< or RAIL_WIRE_NO_PLANE */
     uint8_t placement; /**< RAIL_WIRE_PLACEMENT_...: what its device says */
+    uint8_t wires;     /**< of a bond, which share rate_bits evenly; 1: no bond */
+    uint8_t ways;      /**< so many lanes to a peer it is worth, >= 1; of all rails at most RAIL_WIRE_LANES */
 };
 
 /** What all kinds begin with. */

@@ -15,6 +15,9 @@
  */
 int topo_read(const char *sysroot, const struct log *log, struct topo_host **out) ATTR_CHECK_RESULT;
 
+/** How many links of a bond that is one device are up, of this one; 0 where it is no such bond, or nothing is told. Reads a few files. */
+unsigned topo_wires(const char *sysroot, const char *dev);
+
 /** Adds what nobody needs to choose ports, and what takes a few hundred more files: addresses, and the MTU of Ethernet ports. */
 void topo_read_more(const char *sysroot, struct topo_host *host);
 

@@ -56,7 +56,7 @@ struct topo_port {
     uint64_t physical;  /**< of a virtual function whose physical one this host sees: that one's number; else 0 */
     char netdev[16];    /**< its network interface; empty: none seen */
     char bond[16];      /**< the bond it is the device of; empty: none */
-    unsigned wires;     /**< links below a bond; 0 or 1: no bond, 0 also where a bond's are not told */
+    unsigned wires;     /**< of a bond, the links that carry something now; 0 where there is none or it is not told */
     uint64_t downs;     /**< how often its link went down, as its counter says */
     int pci;            /**< index in the host's tree; -1: none: a software device, or a source without a tree */
     bool software;      /**< no hardware behind it: soft-RoCE, SoftiWARP */

@@ -63,8 +63,8 @@ static void topo_bond_name(const char *net, const char *ports, const char *netde
  */
 static void topo_bond(const char *sys, const char *ports, struct topo_port *p)
 {
-    char net[PATH_MAX], path[PATH_MAX], own[PATH_MAX], name[sizeof(p->bond)], slaves[256], *rest;
-    uint64_t all = 0;
+    char net[PATH_MAX], path[PATH_MAX], own[PATH_MAX], name[sizeof(p->bond)], slaves[256], state[32], *rest;
+    uint64_t all = 0, most = 0;
     unsigned wires = 0, lone = 0;
     if (!topo_below(sys, "class/net", net))
         return;
@@ -72,18 +72,27 @@ static void topo_bond(const char *sys, const char *ports, struct topo_port *p)
     if (!name[0] || !topo_below(net, name, path))
         return;
     topo_line(path, "bonding/slaves", slaves, sizeof(slaves));
+    topo_line(path, "bonding/mode", state, sizeof(state));
+    bool backup = strncmp(state, "active-backup", 13) == 0; /* the others wait for the one to fail */
     for (char *one = strtok_r(slaves, " ", &rest); one; one = strtok_r(NULL, " ", &rest)) {
-        wires++;
-        if (!topo_below(net, one, path))
+        if (!topo_below(net, one, path)) {
+            wires++;
             continue;
-        all += (uint64_t)topo_file_number(path, "speed", 10, 10000000, 0) * 1000000;
+        }
         lone += !topo_below(path, "device/infiniband", own) || access(own, F_OK) != 0;
+        topo_line(path, "operstate", state, sizeof(state));
+        if (strcmp(state, "down") == 0)
+            continue;
+        uint64_t bits = (uint64_t)topo_file_number(path, "speed", 10, 10000000, 0) * 1000000;
+        wires++;
+        all += bits;
+        most = max_u64(most, bits);
     }
     if (!lone)
         return;
     memcpy(p->bond, name, sizeof(p->bond));
-    p->wires = wires;
-    p->rate_bits = max_u64(p->rate_bits, all); /* what the port says is one link's */
+    p->wires = backup ? min_u32(wires, 1) : wires;
+    p->rate_bits = max_u64(p->rate_bits, backup ? most : all); /* what the port says is one link's */
 }
 
 /* Fills in what the files of one port say. */
@@ -159,6 +168,18 @@ void topo_ports(struct topo_host *host, const char *sys, const struct log *log)
         log_write(log, LOG_LEVEL_WARN,
                   "this host has %u RDMA ports more than the %d that are looked at: name those to use", left,
                   TOPO_PORTS);
+}
+
+unsigned topo_wires(const char *sysroot, const char *dev)
+{
+    char sys[PATH_MAX], class[PATH_MAX], folder[PATH_MAX], device[PATH_MAX], ports[PATH_MAX];
+    struct topo_port p = {.pci = -1};
+    if (!topo_sys(sysroot, sys) || !topo_below(sys, "class/infiniband", class) || !topo_below(class, dev, folder) ||
+        !topo_below(folder, "device", device) || !topo_below(folder, "ports", ports))
+        return 0;
+    topo_netdev(device, p.netdev);
+    topo_bond(sys, ports, &p);
+    return p.wires;
 }
 
 /* ---- what only people look at -------------------------------------------------------------------------------------- */

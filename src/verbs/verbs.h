@@ -96,9 +96,15 @@ enum verbs_placement {
     VERBS_PLACEMENT_UNORDERED /**< it says that it can */
 };
 
+/** What a device says of itself beyond ibv_query_device(3). */
+struct verbs_about {
+    enum verbs_placement placement;
+    unsigned wires; /**< links that it joins to one port: 1, or a bond's; 0: it cannot be asked */
+};
+
 /** Asks a device, by mlx5dv_query_device() of the loaded library or, for an mlx5 device, of libmlx5. Any error is
  *  silence. On the thread that opened the device. */
-enum verbs_placement verbs_dev_placement(struct verbs_dev *dev);
+void verbs_dev_about(struct verbs_dev *dev, struct verbs_about *out);
 
 /** Takes the next event without blocking. 1 and an event, 0 where there is none, or a negative errno. */
 int verbs_event_next(struct verbs_dev *dev, struct verbs_event *out);
@@ -182,6 +188,13 @@ int verbs_qp_to_init(struct verbs_qp *qp, const struct verbs_path *path) ATTR_CH
 int verbs_qp_to_rtr(struct verbs_qp *qp, const struct verbs_path *path) ATTR_CHECK_RESULT;
 /** RTR to RTS. 0 or a negative errno. */
 int verbs_qp_to_rts(struct verbs_qp *qp, const struct verbs_path *path) ATTR_CHECK_RESULT;
+/** Of a QP in RTS on a bond: it sends on this wire, from 1, until its state changes. 0; -EOPNOTSUPP where the device is no bond, takes no
+ *  choice, or cannot be asked; or another negative errno. */
+int verbs_qp_wire(struct verbs_qp *qp, unsigned wire) ATTR_CHECK_RESULT;
+/** The wire that it sends on now, which is another one while the one it was told is down. As verbs_qp_wire(). */
+int verbs_qp_wire_used(struct verbs_qp *qp, unsigned *out) ATTR_CHECK_RESULT;
+/** Of a QP in RTS on RoCE v2: the UDP source port of its packets. As verbs_qp_wire(). */
+int verbs_qp_sport(struct verbs_qp *qp, uint16_t sport) ATTR_CHECK_RESULT;
 /** Any state to ERR: what is queued ends as flushed. 0 or a negative errno. */
 int verbs_qp_to_err(struct verbs_qp *qp);
 

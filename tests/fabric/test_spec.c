@@ -74,6 +74,15 @@ static void bad_specs_are_explained(void **state)
     bad_spec("buffer=16MB", "buffer");
     bad_spec("loss=tale", "loss");
     bad_spec("wire=1", "expected nodes, gpus, ports");
+    bad_spec("wires=0", "expected a whole number from 1 to 8");
+    bad_spec("wires=9", "expected a whole number from 1 to 8");
+    bad_spec("lag=on", "lag: seen \"on\", expected affinity, mixed or hash");
+    bad_spec("wires=2,at=1ms:down:h0/mlx5_0:1.3", "at character 9: at: seen wire 3 of a port, expected at most 2");
+    bad_spec("at=1ms:down:h0/mlx5_0:1.2", "seen wire 2 of a port, expected at most 1");
+    bad_spec("at=1ms:down:h0/mlx5_0:1.0", "expected a port such as");
+    bad_spec("at=1ms:down:h0/mlx5_0:1.", "expected a port such as");
+    bad_spec("at=1ms:down:h0/mlx5_0:12", "expected a port such as");
+    bad_spec("wires=2,without=h0/mlx5_0:1.2", "without: seen wire 2 of a port, expected a port");
     bad_spec("/no/such/file", "name of a file");
     bad_spec("nodes=99999999999999999999", "nodes");
 }
@@ -122,6 +131,7 @@ static void a_printed_spec_reads_back(void **state)
         "nodes=3,gpus=2,ports=2,rate=400G:100G,latency=1.3us,jitter=700ns,loss=0.1,mtu=1024",
         "ports=4,gpus=2,topo=mixed,planes=2,without=h1/mlx5_7:1+h0/mlx5_0:1,without=h0/mlx5_1:1",
         "topo=rail,buffer=100000,loss=tail,at=0s:stall:h0/mlx5_0:1",
+        "ports=1,wires=4,lag=mixed,at=1ms:down:h0/mlx5_0:1.3,at=2ms:slow:h1/mlx5_0:1:0.5",
         "buffer=3M,topo=pxb,gpus=4,pcie=256G,gpu=1.5T",
         "cpu=off,at=1ms:down:h1/mlx5_0:1,at=2ms:slow:h0/mlx5_1:1:0.3,at=3us:delay:h0/mlx5_0:1:5us"};
 

@@ -49,6 +49,7 @@ struct verbs_qp {
     struct verbs_recv recv[FAKE_RECVS];
     unsigned recv_head, recv_tail;
     struct verbs_path path;
+    unsigned wire, sport;
     bool stopped;
 };
 
@@ -71,10 +72,14 @@ static struct {
     bool flush_silent;
     bool strict;
     enum verbs_placement placement;
+    unsigned wires;
+    int wire_error;
     const struct verbs_gid *gids; /* NULL: one of each port's own */
     uint32_t gid_count;
     int dmabuf_error;
 } fake;
+
+#include "fake_bond.h"
 
 void fake_reset(void)
 {
@@ -279,10 +284,10 @@ int verbs_gid_query(struct verbs_dev *dev, uint8_t port, uint32_t index, struct 
     return 0;
 }
 
-enum verbs_placement verbs_dev_placement(struct verbs_dev *dev)
+void verbs_dev_about(struct verbs_dev *dev, struct verbs_about *out)
 {
     (void)dev;
-    return fake.placement;
+    *out = (struct verbs_about){.placement = fake.placement, .wires = fake.wires};
 }
 
 int verbs_event_next(struct verbs_dev *dev, struct verbs_event *out)

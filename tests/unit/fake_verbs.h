@@ -78,6 +78,13 @@ void fake_flush_tells(bool tells);
 /** What devices answer about placement; silence after fake_reset(). */
 void fake_place(enum verbs_placement placement);
 
+/** Devices are bonds of so many wires until fake_reset(), and let QPs choose one, or refuse with this error. */
+void fake_bond(unsigned wires, int refusal);
+
+/** The wire and source port that a QP was told; 0: nothing. */
+unsigned fake_wire(const struct verbs_qp *qp);
+unsigned fake_sport(const struct verbs_qp *qp);
+
 /** The GID table of every port until fake_reset(); not copied. */
 void fake_gids(const struct verbs_gid *gids, uint32_t count);
 

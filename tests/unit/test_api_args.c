@@ -129,6 +129,7 @@ static void null_is_refused_everywhere(void **state)
     assert_int_equal(braid_rail_stats_at(NULL, 0, &stats), -EINVAL);
     assert_null(braid_channel_at(NULL, 0));
     assert_int_equal(braid_lane_count(NULL, 0), -EINVAL);
+    assert_int_equal(braid_lane_stats_at(NULL, 0, 0, NULL), -EINVAL);
     assert_int_equal(braid_mem_reg(NULL, memory, 8, NULL, &mem), -EINVAL);
     assert_int_equal(braid_mem_dereg(NULL), 0);
     assert_int_equal(braid_mem_key(NULL, &key), -EINVAL);

@@ -165,10 +165,14 @@ static void planes_are_told_and_kept_apart(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct braid *b = NULL;
         struct braid_peers peers = {.size = sizeof(peers), .my_pe = 0, .n_pes = 2, .alltoall = with_other};
-        other = (struct rail_wire_rails){
-            .head = {.pe = 1, .channels = 1},
-            .count = 1,
-            .rail[0] = {.link = VERBS_LINK_ETHERNET, .rd_atomic = 16, .mtu = 4096, .plane = cases[i].theirs}};
+        other = (struct rail_wire_rails){.head = {.pe = 1, .channels = 1},
+                                         .count = 1,
+                                         .rail[0] = {.link = VERBS_LINK_ETHERNET,
+                                                     .rd_atomic = 16,
+                                                     .mtu = 4096,
+                                                     .plane = cases[i].theirs,
+                                                     .wires = 1,
+                                                     .ways = 1}};
         assert_int_equal(open_with("fake0", cases[i].setting, &b), 0);
         /* Where they meet, connecting goes on, and ends with the peer's failure in the second round. */
         assert_int_equal(braid_connect(b, &peers), cases[i].expected ? cases[i].expected : -ECONNABORTED);
@@ -295,9 +299,10 @@ static void a_peer_that_failed_is_named(void **state)
 static void a_peer_with_other_settings_is_named(void **state)
 {
     (void)state;
-    other = (struct rail_wire_rails){.head = {.pe = 1, .channels = 2},
-                                     .count = 1,
-                                     .rail[0] = {.link = VERBS_LINK_ETHERNET, .rd_atomic = 16, .mtu = 4096}};
+    other = (struct rail_wire_rails){
+        .head = {.pe = 1, .channels = 2},
+        .count = 1,
+        .rail[0] = {.link = VERBS_LINK_ETHERNET, .rd_atomic = 16, .mtu = 4096, .wires = 1, .ways = 1}};
     assert_int_equal(connect_with_other("fake0"), -EPROTO);
     assert_non_null(strstr(logged, "PE 1 has 2 channels, this PE 1"));
     other.head.channels = 1;
@@ -309,9 +314,10 @@ static void a_peer_with_other_settings_is_named(void **state)
 static void unlike_link_layers_do_not_meet(void **state)
 {
     (void)state;
-    other = (struct rail_wire_rails){.head = {.pe = 1, .channels = 1},
-                                     .count = 1,
-                                     .rail[0] = {.link = VERBS_LINK_ETHERNET, .rd_atomic = 16, .mtu = 4096}};
+    other = (struct rail_wire_rails){
+        .head = {.pe = 1, .channels = 1},
+        .count = 1,
+        .rail[0] = {.link = VERBS_LINK_ETHERNET, .rd_atomic = 16, .mtu = 4096, .wires = 1, .ways = 1}};
     assert_int_equal(connect_with_other("fake13"), -ENETUNREACH);
     assert_non_null(strstr(logged, "link layers, subnets or planes differ"));
 }

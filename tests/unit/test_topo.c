@@ -518,41 +518,6 @@ static void links_addresses_and_mtus_are_read(void **state)
     assert_int_equal(plan_uplink(host, &plan, 0), p->pci); /* 200 Gb/s behind 126 */
 }
 
-/* A bond of the NIC's is one device, with the rate of all its links; one of the kernel's leaves devices as they are. */
-static void bonds_are_recognized(void **state)
-{
-    (void)state;
-    char link[600];
-    tree_nic("mlx5_bond_0", "pci0000:10/0000:10:01.0/0000:11:00.0", 0);
-    tree_port("mlx5_bond_0", 1, "4: ACTIVE", "Ethernet", "200 Gb/sec (4X HDR)");
-    tree_nic("mlx5_1", "pci0000:10/0000:10:02.0/0000:12:00.0", 0);
-    tree_nic("mlx5_2", "pci0000:10/0000:10:02.0/0000:12:00.1", 0);
-    static const char *const slaves[][2] = {{"ib0", "bond0"}, {"eth9", "bond0"}, {"ib1", "bond1"}, {"ib2", "bond1"}};
-    for (size_t i = 0; i < 4; i++) {
-        snprintf(link, sizeof(link), "sys/class/net/%s", slaves[i][0]);
-        tree_folder(link);
-        tree_file(link, "speed", "200000\n");
-        char to[64];
-        snprintf(to, sizeof(to), "sys/class/net/%s", slaves[i][1]);
-        tree_link(link, "master", to);
-    }
-    tree_folder("sys/class/net/bond0/bonding");
-    tree_file("sys/class/net/bond0/bonding", "slaves", "ib0 eth9\n");
-    tree_folder("sys/class/net/ib0/device/infiniband");
-    tree_folder("sys/class/net/bond1/bonding");
-    tree_file("sys/class/net/bond1/bonding", "slaves", "ib1 ib2\n");
-    tree_folder("sys/class/net/ib1/device/infiniband");
-    tree_folder("sys/class/net/ib2/device/infiniband");
-    look();
-    assert_string_equal(host->port[0].bond, "bond0");
-    assert_int_equal(host->port[0].wires, 2);
-    assert_true(host->port[0].rate_bits == UINT64_C(400000000000));
-    assert_string_equal(host->port[1].bond, "");
-    assert_string_equal(host->port[2].bond, "");
-    assert_int_equal(host->port[1].card, host->port[2].card);
-    assert_true(host->port[0].card != host->port[1].card);
-}
-
 /* Renamed devices are what they were: nothing goes by names. */
 static void names_do_not_matter(void **state)
 {
@@ -585,7 +550,6 @@ int main(void)
         TREE(shares_are_even_for_all_counts),
         TREE(a_gpu_of_another_class_is_found),
         TREE(links_addresses_and_mtus_are_read),
-        TREE(bonds_are_recognized),
         TREE(names_do_not_matter),
         TREE(the_fabric_is_what_the_fastest_ports_are),
         TREE(the_same_ports_are_shared_whatever_the_class),

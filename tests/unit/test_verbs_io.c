@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_verbs_io.c - src/verbs over a provider of the test's own: the work requests of a list, how a refusal is read,
- * completions, relaxed and strict registrations, and the question about placement. Links verbs and common.
+ * completions, relaxed and strict registrations, and the questions that only mlx5 answers. Links verbs and common.
  */
 #include "unit.h"
 
@@ -32,6 +32,7 @@ static const struct log test_log = {.level = LOG_LEVEL_DEBUG, .fn = count_line};
 static int query_rc;
 static uint64_t query_mask, query_asked;
 static uint32_t query_max_rc;
+static uint8_t query_wires;
 __attribute__((visibility("default"))) int mlx5dv_query_device(struct ibv_context *asked, void *out);
 
 int mlx5dv_query_device(struct ibv_context *asked, void *out)
@@ -39,8 +40,39 @@ int mlx5dv_query_device(struct ibv_context *asked, void *out)
     assert_ptr_equal(asked, &context);
     memcpy(&query_asked, (char *)out + 16, 8);
     memcpy((char *)out + 16, &query_mask, 8);
+    memcpy((char *)out + 96, &query_wires, 1);
     memcpy((char *)out + 176, &query_max_rc, 4);
     return query_rc;
+}
+
+/* What is told a QP of a bond. */
+static int qp_rc;
+static unsigned qp_wire, qp_sport;
+__attribute__((visibility("default"))) int mlx5dv_modify_qp_lag_port(struct ibv_qp *told, uint8_t port_num);
+__attribute__((visibility("default"))) int mlx5dv_query_qp_lag_port(struct ibv_qp *asked, uint8_t *port_num,
+                                                                    uint8_t *active_port_num);
+__attribute__((visibility("default"))) int mlx5dv_modify_qp_udp_sport(struct ibv_qp *told, uint16_t udp_sport);
+
+int mlx5dv_modify_qp_lag_port(struct ibv_qp *told, uint8_t port_num)
+{
+    assert_int_equal(told->qp_num, 0x77);
+    qp_wire = port_num;
+    return qp_rc;
+}
+
+int mlx5dv_query_qp_lag_port(struct ibv_qp *asked, uint8_t *port_num, uint8_t *active_port_num)
+{
+    assert_int_equal(asked->qp_num, 0x77);
+    *port_num = (uint8_t)qp_wire;
+    *active_port_num = 1;
+    return qp_rc;
+}
+
+int mlx5dv_modify_qp_udp_sport(struct ibv_qp *told, uint16_t udp_sport)
+{
+    assert_int_equal(told->qp_num, 0x77);
+    qp_sport = udp_sport;
+    return qp_rc;
 }
 
 static int start(void **state)
@@ -245,6 +277,13 @@ static void a_registration_that_fails_anyhow_says_why(void **state)
     assert_false(dev.strict);
 }
 
+static struct verbs_about about(void)
+{
+    struct verbs_about out;
+    verbs_dev_about(&dev, &out);
+    return out;
+}
+
 static void placement_is_what_the_device_answers(void **state)
 {
     (void)state;
@@ -253,21 +292,75 @@ static void placement_is_what_the_device_answers(void **state)
     query_rc = 0;
     query_mask = 1u << 16;
     query_max_rc = 128;
-    assert_int_equal(verbs_dev_placement(&dev), VERBS_PLACEMENT_UNORDERED);
-    assert_true(query_asked == 1u << 16);
+    assert_int_equal(about().placement, VERBS_PLACEMENT_UNORDERED);
+    assert_true(query_asked == (1u << 16 | 1u << 9));
     query_max_rc = 0;
-    assert_int_equal(verbs_dev_placement(&dev), VERBS_PLACEMENT_ORDERED);
+    assert_int_equal(about().placement, VERBS_PLACEMENT_ORDERED);
     query_max_rc = 128;
     query_mask = 0xffff;
-    assert_int_equal(verbs_dev_placement(&dev), VERBS_PLACEMENT_SILENT);
+    assert_int_equal(about().placement, VERBS_PLACEMENT_SILENT);
     query_mask = 1u << 16;
     query_rc = EOPNOTSUPP;
-    assert_int_equal(verbs_dev_placement(&dev), VERBS_PLACEMENT_SILENT);
+    assert_int_equal(about().placement, VERBS_PLACEMENT_SILENT);
     dlclose(v.library);
     query_rc = 0;
     v.library = dlopen("libc.so.6", RTLD_NOW);
     assert_non_null(v.library);
-    assert_int_equal(verbs_dev_placement(&dev), VERBS_PLACEMENT_SILENT);
+    assert_int_equal(about().placement, VERBS_PLACEMENT_SILENT);
+    dlclose(v.library);
+}
+
+/* Not told is 0, no bond 1; an old library answers the one question and not the other. */
+static void wires_are_what_the_device_answers(void **state)
+{
+    static const struct {
+        uint64_t mask;
+        int rc;
+        uint8_t says;
+        unsigned wires;
+    } cases[] = {{1u << 9, 0, 2, 2}, {1u << 9, 0, 4, 4},          {1u << 9, 0, 0, 1},
+                 {1u << 9, 0, 1, 1}, {1u << 9, EOPNOTSUPP, 2, 0}, {1u << 16, 0, 2, 0}};
+    (void)state;
+    v.library = dlopen(NULL, RTLD_NOW);
+    assert_non_null(v.library);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        query_mask = cases[i].mask;
+        query_rc = cases[i].rc;
+        query_wires = cases[i].says;
+        assert_int_equal(about().wires, cases[i].wires);
+    }
+    query_rc = 0;
+    dlclose(v.library);
+}
+
+static void a_queue_pair_is_told_its_wire_and_source_port(void **state)
+{
+    unsigned used = 77;
+    (void)state;
+    v.library = dlopen(NULL, RTLD_NOW);
+    assert_non_null(v.library);
+    qp_rc = 0;
+    assert_int_equal(verbs_qp_wire(qp, 2), 0);
+    assert_int_equal(qp_wire, 2);
+    assert_int_equal(verbs_qp_wire_used(qp, &used), 0);
+    assert_int_equal(used, 1); /* which is up */
+    assert_int_equal(verbs_qp_sport(qp, 50000), 0);
+    assert_int_equal(qp_sport, 50000);
+    qp_rc = EOPNOTSUPP;
+    used = 77;
+    assert_int_equal(verbs_qp_wire(qp, 1), -EOPNOTSUPP);
+    assert_int_equal(verbs_qp_wire_used(qp, &used), -EOPNOTSUPP);
+    assert_int_equal(used, 77);
+    assert_int_equal(verbs_qp_sport(qp, 50000), -EOPNOTSUPP);
+    dlclose(v.library);
+    v.library = dlopen("libc.so.6", RTLD_NOW);
+    assert_non_null(v.library);
+    qp_rc = 0;
+    qp_wire = 0;
+    assert_int_equal(verbs_qp_wire(qp, 1), -EOPNOTSUPP);
+    assert_int_equal(verbs_qp_wire_used(qp, &used), -EOPNOTSUPP);
+    assert_int_equal(verbs_qp_sport(qp, 50000), -EOPNOTSUPP);
+    assert_int_equal(qp_wire, 0);
     dlclose(v.library);
 }
 
@@ -283,6 +376,8 @@ int main(void)
         WITH(a_device_without_relaxed_ordering_is_strict_and_says_so_once),
         WITH(a_registration_that_fails_anyhow_says_why),
         WITH(placement_is_what_the_device_answers),
+        WITH(wires_are_what_the_device_answers),
+        WITH(a_queue_pair_is_told_its_wire_and_source_port),
     };
     return cmocka_run_group_tests_name("verbs_io", tests, NULL, NULL);
 }

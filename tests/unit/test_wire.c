@@ -24,6 +24,8 @@ static struct rail_wire_rails sample_rails(void)
         rails.rail[i].gpu_flush_rkey = i ? 77 : 0;
         rails.rail[i].plane = i ? RAIL_WIRE_NO_PLANE : 5;
         rails.rail[i].placement = i ? RAIL_WIRE_PLACEMENT_UNORDERED : RAIL_WIRE_PLACEMENT_ORDERED;
+        rails.rail[i].wires = (uint8_t)(i + 1);
+        rails.rail[i].ways = i ? RAIL_WIRE_LANES - 1 : 1;
     }
     return rails;
 }
@@ -74,6 +76,7 @@ static void expect_same_rail(const struct rail_wire_rail *a, const struct rail_w
     assert_true(a->rate_bits == b->rate_bits && a->flush_addr == b->flush_addr && a->flush_rkey == b->flush_rkey);
     assert_true(a->gpu_flush_addr == b->gpu_flush_addr && a->gpu_flush_rkey == b->gpu_flush_rkey);
     assert_true(a->plane == b->plane && a->placement == b->placement);
+    assert_true(a->wires == b->wires && a->ways == b->ways);
 }
 
 static void what_is_packed_unpacks(void **state)
@@ -184,7 +187,7 @@ static void another_version_is_named(void **state)
     reseal(bytes, sizeof(bytes));
     assert_int_equal(rail_wire_unpack_rails(bytes, sizeof(bytes), &out, why), -EPROTO);
     assert_non_null(strstr(why, "version 99"));
-    assert_non_null(strstr(why, "version 3"));
+    assert_non_null(strstr(why, "version 4"));
 }
 
 /* A byte of a rails blob set to a value, with a good checksum: must be refused. */
@@ -223,6 +226,10 @@ static void counts_behind_a_good_checksum_are_not_trusted(void **state)
     refuse_rails_with(8, 0);       /* length */
     refuse_rails_with(40 + 45, 3); /* placement */
     refuse_rails_with(104 + 45, 255);
+    refuse_rails_with(40 + 46, 0);  /* wires */
+    refuse_rails_with(104 + 47, 0); /* ways */
+    refuse_rails_with(40 + 47, 2);  /* of both more than lanes */
+    refuse_rails_with(104 + 47, 255);
 
     uint8_t bytes[RAIL_WIRE_BYTES];
     char why[RAIL_WIRE_WHY] = "";

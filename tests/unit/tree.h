@@ -8,6 +8,7 @@
 
 #include <ftw.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,6 +127,26 @@ static inline void tree_nic(const char *dev, const char *place, int numa)
     tree_link(class, "device", folder);
     snprintf(net, sizeof(net), "%s/net/ib%s", folder, dev + strlen(dev) - 1);
     tree_folder(net);
+}
+
+/* A link of a bond, of 200 Gb/s, with an RDMA device of its own or not. tree_bond() names them all. */
+static inline void tree_slave(const char *name, const char *bond, bool rdma)
+{
+    char link[96], to[64];
+    snprintf(link, sizeof(link), "sys/class/net/%s%s", name, rdma ? "/device/infiniband" : "");
+    tree_folder(link);
+    snprintf(link, sizeof(link), "sys/class/net/%s", name);
+    tree_file(link, "speed", "200000\n");
+    snprintf(to, sizeof(to), "sys/class/net/%s", bond);
+    tree_link(link, "master", to);
+}
+
+static inline void tree_bond(const char *bond, const char *slaves)
+{
+    char folder[96];
+    snprintf(folder, sizeof(folder), "sys/class/net/%s/bonding", bond);
+    tree_folder(folder);
+    tree_file(folder, "slaves", "%s\n", slaves);
 }
 
 /* Makes a device a virtual function of another. */
