@@ -31,7 +31,7 @@ configure = test -f $(1)/build.ninja || { mkdir -p $(1) && meson setup $(MESON_F
 SAN_FLAGS = -Db_lundef=false -Dbuildtype=debugoptimized
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo results study costs test test-rxe soak litmus lint asan ubsan tsan coverage fuzz clean install
+.PHONY: help build demo results study costs live test test-rxe soak litmus lint asan ubsan tsan coverage fuzz clean install
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,12 @@ costs: ## libbraid's own instructions, counted by callgrind, beside what the cos
 	@$(call configure,$(BUILD))
 	@ninja -C $(BUILD) -j $(JOBS) --quiet
 	@scripts/callgrind-costs.py $(BUILD) --write
+
+live: ## 16 processes (mpirun) on emulated ports of 10 MB/s in real time: two ports against one
+	@scripts/deps.sh demo live
+	@$(call configure,$(BUILD))
+	@ninja -C $(BUILD) -j $(JOBS) --quiet
+	@scripts/live.py $(BUILD)
 
 test: ## the whole test suite, without the long "soak" tests
 	@scripts/deps.sh test

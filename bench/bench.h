@@ -14,6 +14,7 @@
 
 #include "emu_sim.h"
 
+struct live;
 struct nvs_version;
 
 enum { BENCH_PORTS = 1024, BENCH_WHY = 2048, BENCH_FABRIC = 2048, BENCH_SETTINGS = 32 };
@@ -99,6 +100,17 @@ enum bench_where {
 /** "wire" and so on. Static string. */
 const char *bench_where_name(enum bench_where w);
 
+/** What a run between real processes needs of this process: its job, where it looks for ports from, and what they are. */
+struct bench_live {
+    struct live *job;
+    char gpu[24]; /**< PCI address of the GPU whose ports libbraid shall choose, or "none": all that are usable */
+    const struct bench_live_port {
+        char port[64]; /**< "mlx5_0:1" */
+        uint64_t rate_bits;
+    } * port;
+    int n_ports;
+};
+
 /** What to run. Strings are borrowed for the call; what is zero has a default. */
 struct bench_spec {
     enum bench_pattern pattern;
@@ -117,15 +129,16 @@ struct bench_spec {
     bool all;              /**< every PE sends; the slowest one's figures count */
     unsigned signal_every; /**< a signal after so many puts; 0: none (put), 1 (signal) */
     enum bench_signal_how signal_how;
-    bool one_call;             /**< a put and its signal are one call */
-    bool watch_last;           /**< the receiver also watches each put's last 8 bytes (needs tail) */
-    bool rewrite;              /**< every put follows another put of other bytes to the same place */
-    bool one_word;             /**< signals of all senders to a PE add to one word; no bytes are announced by it */
-    int unreachable;           /**< peers that have no rail to the home rail of PE 0 */
-    bool stock;                /**< each PE opens one port only, and GPUs that share ports open the same one */
-    int except;                /**< PE whose stream is left out of the figures; 0: none (PE 0 never receives) */
-    enum bench_op op;          /**< atomic */
-    struct bench_moe_spec moe; /**< moe */
+    bool one_call;                 /**< a put and its signal are one call */
+    bool watch_last;               /**< the receiver also watches each put's last 8 bytes (needs tail) */
+    bool rewrite;                  /**< every put follows another put of other bytes to the same place */
+    bool one_word;                 /**< signals of all senders to a PE add to one word; no bytes are announced by it */
+    int unreachable;               /**< peers that have no rail to the home rail of PE 0 */
+    bool stock;                    /**< each PE opens one port only, and GPUs that share ports open the same one */
+    int except;                    /**< PE whose stream is left out of the figures; 0: none (PE 0 never receives) */
+    enum bench_op op;              /**< atomic */
+    struct bench_moe_spec moe;     /**< moe */
+    const struct bench_live *live; /**< NULL: virtual time; else this process is one PE, and emu is live_api()'s */
     const char *setting[BENCH_SETTINGS + 1];  /**< more options of libbraid, "name=value"; ends with NULL */
     void (*progress)(void *arg, double part); /**< called now and then with what is done, 0 to 1; may be NULL */
     void *progress_arg;
@@ -215,6 +228,8 @@ struct bench_result {
     struct bench_moe_result moe; /**< moe */
     struct bench_port port[BENCH_PORTS];
     int n_ports;
+    bool
+        rails_only; /**< live: of each port tx and rx are what PEs' rails carried of their own ops; wire is not known */
     char fabric[BENCH_FABRIC];
     uint64_t trace_hash;
     uint32_t cost_hash;
@@ -230,7 +245,7 @@ int bench_emu_load(const char *path, const struct emu_sim_api **out, char *why, 
 int bench_emu_where(const struct emu_sim_api *emu, char *out, size_t len);
 
 /**
- * Runs a generator on a fresh cluster. A sender's i-th peer is the i-th PE behind it in the order of PEs, its own node's
+ * Runs a generator on a fresh cluster, or with spec->live between processes: then all of them call it alike, and PE 0 gets the result. A sender's i-th peer is the i-th PE behind it in the order of PEs, its own node's
  * last. 0 even if errors were counted: they are in the result. -EINVAL for a bad spec, or what the fabric, libbraid or
  * the run said, with a reason.
  */

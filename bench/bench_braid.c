@@ -54,7 +54,7 @@ const char *bench_braid_wish(const struct bench_run *run, const char *name)
 
 /** What each PE of a run wants for itself. */
 struct bench_braid_own {
-    char ports[BENCH_BRAID_SETTING - 16], planes[BENCH_BRAID_SETTING - 16], seed[32];
+    char ports[BENCH_BRAID_SETTING - 16], planes[BENCH_BRAID_SETTING - 16], seed[32], live[32];
 };
 
 /** Leaves the i-th of "a,b,c", in place; an empty list stays so. */
@@ -70,14 +70,16 @@ static void bench_braid_only(char *list, int i)
     list[len] = '\0';
 }
 
-static const char *bench_braid_value(const struct bench_pe *p, const char *name, const struct bench_braid_own *own)
+static const char *bench_braid_value(const struct bench_pe *p, const char *name, struct bench_braid_own *own)
 {
+    if (strcmp(name, "seed") == 0)
+        return own->seed;
+    if (p->run->spec->live)
+        return bench_live_wish(p, name, own->live, sizeof(own->live));
     if (strcmp(name, "ports") == 0)
         return own->ports;
     if (strcmp(name, "planes") == 0)
         return own->planes;
-    if (strcmp(name, "seed") == 0)
-        return own->seed;
     return bench_braid_wish(p->run, name);
 }
 
@@ -97,7 +99,7 @@ int bench_braid_settings(const struct bench_pe *p, int rail, struct bench_braid_
 {
     struct bench_braid_own own;
     struct braid_option_row row;
-    int n = 0, rc = bench_ports(p->run, p->pe, own.ports, own.planes, sizeof(own.ports));
+    int n = 0, rc = p->run->spec->live ? 0 : bench_ports(p->run, p->pe, own.ports, own.planes, sizeof(own.ports));
 
     if (rail >= 0) {
         bench_braid_only(own.ports, rail);
@@ -111,7 +113,7 @@ int bench_braid_settings(const struct bench_pe *p, int rail, struct bench_braid_
             value = "error"; /* that ports do not reach each other is meant to be so */
         else if (strcmp(row.name, "log") == 0)
             continue;
-        if (bench_braid_is_set(p->run->spec, row.name))
+        if (bench_braid_is_set(p->run->spec, row.name) || (p->run->spec->live && !value))
             continue;
         if (n == BENCH_BRAID_SETTINGS)
             return -ENOSPC;
@@ -153,6 +155,8 @@ static void bench_braid_close(void *self)
 
     if (!t)
         return;
+    if (t->ch && t->pe->run->spec->live)
+        bench_live_rails(t->pe, t->b);
     bench_regions_close(&t->regions);
     braid_close(t->b);
     free(t);
@@ -173,6 +177,8 @@ static int bench_braid_open(struct bench_pe *p, void **self)
         o.clock_arg = t;
         rc = braid_open(&o, &t->b);
     }
+    if (rc == 0 && p->run->spec->live)
+        rc = bench_live_opened(p, t->b);
     free(settings);
     if (rc == 0)
         rc = bench_braid_connect(t);
@@ -308,6 +314,13 @@ static uint64_t bench_braid_deferred(void *self)
     return braid_channel_stats_at(((struct bench_braid *)self)->ch, &now) ? 0 : now.waiting_words;
 }
 
+static void bench_braid_look(void *self)
+{
+    struct bench_braid *t = self;
+
+    bench_live_rails(t->pe, t->b);
+}
+
 static int bench_braid_progress(void *self)
 {
     struct bench_braid *t = self;
@@ -338,6 +351,7 @@ const struct bench_transport bench_braid = {
     .atomic = bench_braid_atomic,
     .has_fence = bench_braid_has_fence,
     .fence = bench_braid_fence,
+    .look = bench_braid_look,
     .deferred = bench_braid_deferred,
     .progress = bench_braid_progress,
     .quiet = bench_braid_quiet,

@@ -130,9 +130,13 @@ static double bench_ceiling_mean(struct bench_rates *r, double from, double to, 
 
 double bench_ceiling(const struct bench_run *run, int pe, uint64_t from_ns, uint64_t to_ns, char *how, size_t how_len)
 {
-    double most = run->emu->pe_ceiling(run->sim, pe, run->rails);
-    struct bench_rates *r = calloc(1, sizeof(*r));
+    struct bench_rates *r;
+    double most;
 
+    if (run->spec->live)
+        return bench_live_ceiling(run, pe, how, how_len);
+    most = run->emu->pe_ceiling(run->sim, pe, run->rails);
+    r = calloc(1, sizeof(*r));
     if (run->emu->ceiling_text(run->sim, pe, run->rails, how, how_len))
         snprintf(how, how_len, "payload rate of %d ports", run->rails);
     if (r) {

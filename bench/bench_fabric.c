@@ -23,10 +23,13 @@ static const char *bench_fabric_key(const struct bench_run *run, const char *key
 
 void bench_fabric(struct bench_run *run)
 {
+    const struct bench_live *live = run->spec->live;
     const char *gpus = bench_fabric_key(run, "gpus"), *topo = bench_fabric_key(run, "topo");
-    long n = gpus ? strtol(gpus, NULL, 10) : 1;
+    long n = live ? live_locals(live->job) : gpus ? strtol(gpus, NULL, 10) : 1;
 
     run->per_node = n > 0 && n <= run->n_pes ? (int)n : 1;
+    if (live)
+        topo = "live";
     snprintf(run->topo, sizeof(run->topo), "%.*s", topo ? (int)strcspn(topo, ",") : 0, topo ? topo : "");
     run->shared = topo && strncmp(topo, "pxb", 3) == 0;
 }

@@ -6,6 +6,7 @@
 #define BENCH_INT_H
 
 #include "bench.h"
+#include "live.h"
 
 #include <braid/braid.h>
 
@@ -53,6 +54,8 @@ struct bench_transport {
     /** Whether a fence of device code is a request to the proxy, and what such a request does. NULL: no, nothing. */
     bool (*has_fence)(void *self);
     int (*fence)(void *self);
+    /** Notes in the PE's rails what they have carried. NULL: it cannot tell. */
+    void (*look)(void *self);
     /** Word ops that wait for others to be visible. NULL: it cannot tell. */
     uint64_t (*deferred)(void *self);
     int (*progress)(void *self);
@@ -124,6 +127,12 @@ struct bench_charge {
     uint64_t work[BENCH_WORK], work_ns; /* in all */
 };
 
+/** What a rail of a live run has carried of its PE's own ops, payload bytes. */
+struct bench_rail {
+    char port[64];
+    uint64_t rate_bits, tx, rx;
+};
+
 /** One PE of a run. Remote addresses are those by which peers name the same offset of its memory. */
 struct bench_pe {
     struct bench_run *run;
@@ -151,6 +160,12 @@ struct bench_pe {
     uint64_t meetings; /* that it came to */
     struct bench_moe_pe *moe;
     struct bench_samples latency, signal;
+    struct bench_times latency_told, signal_told; /* live: a PE elsewhere has told only these */
+    struct bench_rail rail[BRAID_MAX_RAILS];      /* live */
+    int n_rails;
+    uint64_t moved_ns; /* live: when something moved last */
+    bool all_asked;    /* live: see bench_live_all_sent() */
+    int all_rc;
     uint64_t work[BENCH_WORK], work_ns;
 };
 
@@ -284,6 +299,32 @@ void bench_samples_add(struct bench_samples *s, uint64_t ns);
 /** Sorts them. */
 struct bench_times bench_samples_times(struct bench_samples *s);
 
+/* ---- bench_live.c: runs between processes ---------------------------------------------------------------------------- */
+
+/** What this process wants of an option of libbraid; NULL: what the environment says, else its default. */
+const char *bench_live_wish(const struct bench_pe *p, const char *name, char *room, size_t len);
+/** Checks that the PE has the ports that it was told to use. 0, or -ENODEV, having said so in run->why. */
+int bench_live_opened(struct bench_pe *p, const struct braid *b);
+/** Payload bytes a second that a port of such a rate carries, headers off. */
+double bench_live_payload(uint64_t rate_bits);
+/** Notes what its rails have carried. */
+void bench_live_rails(struct bench_pe *p, const struct braid *b);
+/** Nothing has moved since then: sleeps a little. 0; -ETIMEDOUT where nothing has moved for too long; or what live_nap() says. */
+int bench_live_wait(struct bench_pe *p, uint64_t moved_ns);
+/** All PEs meet, each making progress. */
+int bench_live_meet(struct bench_pe *p);
+/** Whether all PEs have proved what they sent in this lap: asked again and again, the first time when this one has. It is the meeting
+ *  at the lap's end, begun early; where that fails it is true, and bench_live_meet() says how it did. */
+bool bench_live_all_sent(struct bench_pe *p);
+/** Blocks of a job's PEs, see bench_job_alltoall(). */
+int bench_live_alltoall(struct bench_pe *p, const void *send, void *recv, size_t bytes_each);
+/** PE 0 learns what the others have come to. Collective. */
+int bench_live_gather(struct bench_run *run);
+/** Ports, rates and delays of a result, on PE 0. */
+void bench_live_figures(const struct bench_run *run, struct bench_result *out);
+/** As bench_ceiling(). */
+double bench_live_ceiling(const struct bench_run *run, int pe, char *how, size_t how_len);
+
 /* ---- bench_job.c --------------------------------------------------------------------------------------------------- */
 
 /** The PE with that rank in the job of another. */
@@ -356,7 +397,8 @@ struct bench_braid_settings {
 };
 
 /**
- * Every option but "log" is set, if only to its default: a run must not depend on the caller's environment. rail: only
+ * Every option but "log" is set, if only to its default: a run must not depend on the caller's environment (but a live one does as any
+ * program that uses libbraid, where it is told nothing). rail: only
  * that one of the PE's ports; -1: all of them. 0, -ENOSPC, or what bench_ports() says.
  */
 int bench_braid_settings(const struct bench_pe *p, int rail, struct bench_braid_settings *out);

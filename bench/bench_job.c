@@ -34,6 +34,8 @@ int bench_job_alltoall(void *arg, const void *send, void *recv, size_t bytes_eac
     const struct emu_sim_api *emu = p->run->emu;
     int rc;
 
+    if (p->run->spec->live)
+        return bench_live_alltoall(p, send, recv, bytes_each);
     if (p->n_pes == p->run->n_pes)
         return emu->alltoall(send, recv, bytes_each);
     /* All jobs make the same calls, so that the meetings of the whole cluster serve for each of them. */
@@ -73,6 +75,8 @@ static int bench_job_plain(struct bench_pe *p)
 
     if (m == MAP_FAILED)
         return -ENOMEM;
+    if (p->run->spec->live)
+        memset(m, 0, len); /* pages come now, as where a device pins them, and not while the clock runs */
     p->map = m;
     p->map_len = len;
     p->mem = p->map + (align - (uintptr_t)m % align) % align;

@@ -173,7 +173,8 @@ int bench_moe_shape(struct bench_run *run, char *why, size_t why_len)
         return rc;
     m->words_len = bench_round_up(bench_moe_counts_from(m) + bench_moe_counts_len(m), 4096);
     m->data_len = 2 * bench_moe_pairs(m) * m->ring * m->token_bytes;
-    m->pattern = m->nodes > BENCH_MOE_BYTES_NODES || m->data_len * (uint64_t)run->n_pes > BENCH_MOE_BYTES_MAX;
+    m->pattern = !run->spec->live &&
+                 (m->nodes > BENCH_MOE_BYTES_NODES || m->data_len * (uint64_t)run->n_pes > BENCH_MOE_BYTES_MAX);
     run->senders = run->n_pes;
     run->peers = m->nodes;
     return 0;

@@ -21,10 +21,14 @@ static uint64_t bench_moe_carried(struct bench_moe_pe *p, double *rate)
     struct emu_sim_port port;
 
     *rate = 0;
+    if (run->spec->live)
+        p->pe->transport->look(p->pe->transport_self);
     for (int i = 0; i < p->where.n; i++) {
         uint64_t n = 0;
 
-        if (run->emu->port(run->sim, p->where.port[i], &port) == 0)
+        if (run->spec->live)
+            n = p->pe->rail[i].tx;
+        else if (run->emu->port(run->sim, p->where.port[i], &port) == 0)
             n = p->moe->busiest_in ? port.rx_payload : port.tx_payload;
         *rate += n > p->where.began[i] + BENCH_MOE_USED ? p->where.rate[i] : 0;
         p->where.now[i] = n;
@@ -64,6 +68,21 @@ static void bench_moe_where_ports(struct bench_moe_pe *p, const char *ports)
     }
 }
 
+/** Between processes: the rails, of which libbraid knows what has been acknowledged. What others send here no PE can tell. */
+static void bench_moe_where_rails(struct bench_moe_pe *p)
+{
+    struct bench_moe_where *w = &p->where;
+
+    p->pe->transport->look(p->pe->transport_self);
+    for (w->n = 0; w->n < p->pe->n_rails; w->n++) {
+        const struct bench_rail *r = &p->pe->rail[w->n];
+
+        memcpy(p->moe->line.port[w->n], r->port, sizeof(r->port));
+        w->rate[w->n] = bench_live_payload(r->rate_bits) / 1e9;
+        w->began[w->n] = r->tx;
+    }
+}
+
 void bench_moe_where_open(struct bench_moe_pe *p)
 {
     struct bench_run *run = p->pe->run;
@@ -71,9 +90,12 @@ void bench_moe_where_open(struct bench_moe_pe *p)
     char ports[1024], planes[1024];
     double rate;
 
-    if (p->pe->pe != p->moe->busiest || bench_ports(run, p->pe->pe, ports, planes, sizeof(ports)))
+    if (p->pe->pe != p->moe->busiest || (!run->spec->live && bench_ports(run, p->pe->pe, ports, planes, sizeof(ports))))
         return;
-    bench_moe_where_ports(p, ports);
+    if (run->spec->live)
+        bench_moe_where_rails(p);
+    else
+        bench_moe_where_ports(p, ports);
     w->on = true;
     w->sample_ns = BENCH_MOE_SAMPLE_NS;
     p->moe->line.n_ports = w->n;

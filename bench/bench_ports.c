@@ -127,8 +127,13 @@ static int bench_ports_check(const struct bench_run *run, const char *planes, ch
 int bench_ports_count(struct bench_run *run, char *why, size_t why_len)
 {
     char ports[1024], planes[256];
-    int n, rc = run->emu->pe_ports(run->sim, 0, ports, sizeof(ports));
+    int n, rc;
 
+    if (run->spec->live) { /* libbraid chooses them when it opens, see bench_live_opened() */
+        run->rails = run->spec->ports;
+        return 0;
+    }
+    rc = run->emu->pe_ports(run->sim, 0, ports, sizeof(ports));
     if (rc == 0)
         rc = run->emu->pe_planes(run->sim, 0, planes, sizeof(planes));
     if (rc)

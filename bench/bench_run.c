@@ -18,6 +18,11 @@ int bench_pe_wait_start(struct bench_pe *p)
     const struct emu_sim_api *emu = p->run->emu;
     int rc = 0;
 
+    if (p->run->spec->live) {
+        rc = emu->barrier();
+        p->start_ns = emu->now();
+        return rc;
+    }
     if (!p->run->start_ns)
         p->run->start_ns = (emu->now() / BENCH_START_NS + 1) * BENCH_START_NS;
     while (rc == 0 && emu->now() < p->run->start_ns)
@@ -30,6 +35,8 @@ int bench_pe_wait(struct bench_pe *p)
 {
     bool for_others = p->n_in > 0 && p->run->every;
 
+    if (p->run->spec->live)
+        return bench_live_wait(p, p->moved_ns);
     return p->run->emu->wait(for_others ? p->run->emu->now() + BENCH_NAP_NS : UINT64_MAX);
 }
 
@@ -38,6 +45,8 @@ int bench_pe_meet(struct bench_pe *p)
     struct bench_run *run = p->run;
     int n = 0, rc = 0;
 
+    if (run->spec->live)
+        return bench_live_meet(p);
     if (run->spec->pattern == BENCH_PUT || run->spec->pattern == BENCH_GET)
         return run->emu->barrier(); /* no PE needs another's CPU */
     run->arrived++;
@@ -230,11 +239,14 @@ static void bench_figures_stream(const struct bench_run *run, struct bench_resul
 
 static void bench_figures(struct bench_run *run, struct bench_result *out)
 {
-    bench_figures_ports(run, out);
+    if (!run->spec->live)
+        bench_figures_ports(run, out);
     if (run->moe)
         bench_moe_figures(run, out);
     else
         bench_figures_stream(run, out);
+    if (run->spec->live)
+        bench_live_figures(run, out);
     out->cpu_share = out->wall_ns ? (double)run->pe[out->sender]->busy_ns / (double)out->wall_ns : 0;
     out->errors = run->errors;
     out->compared_bytes = run->compared;
@@ -320,6 +332,8 @@ int bench_run(const struct emu_sim_api *emu, const struct bench_spec *spec, stru
         if (rc && run.why[0])
             snprintf(why, why_len, "%s", run.why);
     }
+    if (rc == 0 && spec->live)
+        rc = bench_live_gather(&run);
     if (rc && why_len && !why[0])
         snprintf(why, why_len, "bench: %s", strerror(-rc));
     if (rc == 0) {

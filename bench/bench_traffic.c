@@ -28,6 +28,7 @@ static int bench_lap_run(struct bench_pe *p)
     bool proved = p->n_out == 0;
     int rc = 0;
 
+    p->moved_ns = began;
     while (rc == 0) {
         bool moved = false;
         int n;
@@ -51,7 +52,9 @@ static int bench_lap_run(struct bench_pe *p)
         }
         if (rc == 0 && !moved && p->lap_sent && bench_in_complete(p))
             break;
-        if (rc == 0 && !moved)
+        if (moved)
+            p->moved_ns = p->run->emu->now();
+        else if (rc == 0)
             rc = bench_pe_wait(p);
     }
     return rc;

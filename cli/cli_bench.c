@@ -87,7 +87,7 @@ int cli_bench_has_engines(const struct cli_bench *c)
 static int cli_bench_runs(const struct emu_sim_api *emu, struct cli_bench *c)
 {
     struct cli_bench_shown shown = {.n_runs = c->n_runs};
-    int tty = isatty(STDERR_FILENO), status = CLI_GOOD;
+    int tty = isatty(STDERR_FILENO) && !c->spec.live, status = CLI_GOOD;
     char why[BENCH_WHY];
 
     for (int i = 0; status == CLI_GOOD && i < c->n_runs; i++) {
@@ -114,9 +114,13 @@ static int cli_bench_runs(const struct emu_sim_api *emu, struct cli_bench *c)
                 cli_moe_name(r);
             continue;
         }
-        fprintf(stderr, "%sbraid %s%s\n", tty ? "\r\033[K" : "", strncmp(why, "bench:", 6) == 0 ? "" : "bench: ", why);
         /* What the text of the command caused is wrong use; what the run came to is not. */
         status = strncmp(why, "fabric:", 7) == 0 || strncmp(why, "bench:", 6) == 0 ? CLI_USAGE : CLI_WRONG;
+        if (status == CLI_WRONG || cli_bench_live_speaks(c))
+            fprintf(stderr, "%sbraid %s%s\n", tty ? "\r\033[K" : "",
+                    strncmp(why, "bench:", 6) == 0 ? "" : "bench: ", why);
+        if (status == CLI_WRONG)
+            cli_bench_live_failed(c, why);
     }
     if (tty && status == CLI_GOOD)
         fprintf(stderr, "\r\033[K");
@@ -130,7 +134,7 @@ static int cli_bench_show(const struct cli_bench *c)
     if (c->json)
         wrong = cli_bench_json(c) != 0;
     else
-        cli_bench_text(c, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
+        cli_bench_text(c, !c->spec.live && isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
     if (c->sweep && cli_bench_plot(c))
         wrong = 1;
     for (int i = 0; i < c->n_runs; i++)
@@ -148,19 +152,24 @@ int cli_bench(int argc, char **argv)
     if (!c)
         return CLI_WRONG;
     status = cli_bench_arguments(argc, argv, c);
+    if (status < 0 && cli_bench_is_live(c))
+        c->spec.fabric = NULL; /* it is what it is */
     if (status < 0 && c->spec.fault && bench_fault_defaults(&c->spec, c->unkind, sizeof(c->unkind), why, sizeof(why))) {
         fprintf(stderr, "braid %s%s\n", strncmp(why, "bench:", 6) == 0 ? "" : "bench: ", why);
         status = CLI_USAGE;
     }
-    if (status < 0 && bench_emu_load(NULL, &emu, why, sizeof(why))) {
+    if (status < 0 && cli_bench_is_live(c)) {
+        status = cli_bench_live_open(c, &emu);
+    } else if (status < 0 && bench_emu_load(NULL, &emu, why, sizeof(why))) {
         fprintf(stderr, "braid bench: %s\n", why);
         status = CLI_WRONG;
     }
     if (status < 0) {
         status = cli_bench_runs(emu, c);
-        if (status == CLI_GOOD)
+        if (status == CLI_GOOD && cli_bench_live_speaks(c))
             status = cli_bench_show(c);
     }
+    cli_bench_live_close(c);
     free(c->run);
     free(c);
     return status;

@@ -11,7 +11,12 @@
 #include "bench.h"
 #include "cli.h"
 
-enum { CLI_BENCH_LIST = 16, CLI_BENCH_RUNS = CLI_BENCH_LIST * CLI_BENCH_LIST, CLI_BENCH_FABRIC = 65536 };
+enum {
+    CLI_BENCH_LIST = 16,
+    CLI_BENCH_RUNS = CLI_BENCH_LIST * CLI_BENCH_LIST,
+    CLI_BENCH_FABRIC = 65536,
+    CLI_BENCH_PATIENCE_S = 300
+};
 
 /** One run: what differs from the others. */
 struct cli_bench_run {
@@ -46,6 +51,10 @@ struct cli_bench {
     int n_phases, tune;
     struct cli_bench_run *run;
     int n_runs;
+    struct bench_live live; /* with --fabric live; its ports are owned */
+    const char *label;      /* of figures; NULL: virtual time */
+    int64_t nap_us;         /* -1: not said */
+    uint64_t patience_s;    /* 0: not said */
 };
 
 /** Reads the command line. -1: go on; else the exit status (help, or wrong use, which has been said). */
@@ -75,6 +84,21 @@ int cli_bench_plot(const struct cli_bench *c);
 
 /** Sets a key; a value that could not be made (no memory) is noted. */
 void cli_bench_put_key(json_t *to, const char *key, json_t *value, int *bad);
+
+/* ---- cli_bench_live.c ------------------------------------------------------------------------------------------------ */
+
+/** Whether the runs are to be between processes. */
+bool cli_bench_is_live(const struct cli_bench *c);
+/** Where figures come from: "emulated (virtual time)" and so on. Static string. */
+const char *cli_bench_label(const struct cli_bench *c);
+/** Joins the job. -1: go on; else the exit status, after a message. */
+int cli_bench_live_open(struct cli_bench *c, const struct emu_sim_api **out);
+/** Whether this process prints results: always in virtual time, else PE 0. */
+bool cli_bench_live_speaks(const struct cli_bench *c);
+/** This process cannot go on: ends the job. Nothing in virtual time. */
+void cli_bench_live_failed(const struct cli_bench *c, const char *why);
+/** Leaves the job, if any. */
+void cli_bench_live_close(struct cli_bench *c);
 
 /* ---- cli_bench_moe.c ------------------------------------------------------------------------------------------------- */
 

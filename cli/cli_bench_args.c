@@ -37,6 +37,8 @@ enum cli_bench_letter {
     CLI_JSON,
     CLI_SWEEP,
     CLI_SVG,
+    CLI_NAP,
+    CLI_PATIENCE,
     CLI_HELP = 'h'
 };
 
@@ -75,6 +77,8 @@ static const struct option cli_bench_options[] = {{"fabric", required_argument, 
                                                   {"json", no_argument, NULL, CLI_JSON},
                                                   {"sweep", no_argument, NULL, CLI_SWEEP},
                                                   {"svg", required_argument, NULL, CLI_SVG},
+                                                  {"nap", required_argument, NULL, CLI_NAP},
+                                                  {"patience", required_argument, NULL, CLI_PATIENCE},
                                                   {"help", no_argument, NULL, CLI_HELP},
                                                   {NULL, 0, NULL, 0}};
 
@@ -239,6 +243,8 @@ static int cli_bench_take_number(struct cli_bench *c, int letter, const char *te
                    {CLI_SIGNAL_EVERY, "--signal-every", 1, 65536},
                    {CLI_UNREACHABLE, "--unreachable", 0, 1023},
                    {CLI_EXCEPT, "--except", 1, 1023},
+                   {CLI_NAP, "--nap", 0, 100000},
+                   {CLI_PATIENCE, "--patience", 1, 86400},
                    {CLI_SEED, "--seed", 0, INT64_MAX}};
     struct bench_spec *s = &c->spec;
     uint64_t v;
@@ -260,6 +266,10 @@ static int cli_bench_take_number(struct cli_bench *c, int letter, const char *te
             s->unreachable = (int)v;
         else if (letter == CLI_EXCEPT)
             s->except = (int)v;
+        else if (letter == CLI_NAP)
+            c->nap_us = (int64_t)v;
+        else if (letter == CLI_PATIENCE)
+            c->patience_s = v;
         else
             s->seed = v;
         return 0;
@@ -404,6 +414,7 @@ int cli_bench_arguments(int argc, char **argv, struct cli_bench *c)
     c->argc = argc;
     c->argv = argv;
     c->spec.seed = 1;
+    c->nap_us = -1;
     c->engine = "braid";
     c->op_name = cli_bench_ops[0];
     c->run = calloc(CLI_BENCH_RUNS, sizeof(*c->run));
@@ -420,6 +431,11 @@ int cli_bench_arguments(int argc, char **argv, struct cli_bench *c)
     status = cli_bench_read(argc - 1, argv + 1, c);
     if (status >= 0)
         return status;
+    if (!cli_bench_is_live(c) && (c->nap_us >= 0 || c->patience_s))
+        return cli_bench_wrong(c->patience_s ? "--patience" : "--nap", "virtual time", "--fabric live beside it")
+                   ? CLI_USAGE
+                   : CLI_GOOD;
+    c->patience_s = c->patience_s ? c->patience_s : CLI_BENCH_PATIENCE_S;
     if (k != BENCH_MOE)
         cli_bench_fill(c);
     if (k == BENCH_MOE ? cli_moe_plan(c) : cli_bench_plan(c))

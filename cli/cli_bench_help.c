@@ -12,7 +12,8 @@ static const char cli_bench_usage[] =
     "seen; atomic lets many PEs change one word of PE 0; moe is DeepEP's dispatch and combine, a job for each GPU index. All\n"
     "figures are emulated (virtual time), the same on any machine.\n\n"
     "what runs\n"
-    "  --fabric SPEC|FILE    the cluster (default nodes=2,gpus=1,ports=2,rate=200G,latency=2.5us; see braid-bench(1))\n"
+    "  --fabric SPEC|FILE    the cluster (default nodes=2,gpus=1,ports=2,rate=200G,latency=2.5us; see braid-bench(1));\n"
+    "                        or live: each PE is a process that a launcher has started, on the devices that it finds\n"
     "  --ports N             rails a PE opens (default: all it has); a list with --sweep\n"
     "  --size BYTES          of a put: 8, 64K, 1M; a list with --sweep (default 1M; signal 448K; atomic 8, or 4)\n"
     "  --window N            puts outstanding for each peer (default 16; signal 4); atomics for each PE\n"
@@ -21,6 +22,9 @@ static const char cli_bench_usage[] =
     "  --all                 every PE sends; the slowest one's figures count\n"
     "  --except PE           leaves the stream to this PE out of the figures\n"
     "  --seed N              decides every random choice (default 1)\n\n"
+    "with --fabric live\n"
+    "  --nap MICROSECONDS    longest sleep between two looks in vain (default: 1000 where CPUs are few, else 0)\n"
+    "  --patience SECONDS    a process waits so long while nothing moves (default 300)\n\n"
     "how\n"
     "  --engine NAME         what moves the bytes: braid (default), plugin:FILE (an NVSHMEM transport plugin under the minihost;\n"
     "                        FILE@3a says as which host), model:nic-rr (a model of published behaviour)\n"
@@ -36,7 +40,9 @@ static const char cli_bench_usage[] =
     "  --stock               one port a PE, and GPUs that share ports (topo=pxb) take the same one, as stock transports do\n"
     "  --unreachable N       peers that do not reach the home rail (needs topo=rail)\n"
     "  --set NAME=VALUE      any option of libbraid (see braid options); may be repeated\n"
-    "  --fault RULE          switches one decision off: defer, flush, own-flush, keys, overlap, home, dedup, tail, order\n\n"
+    "  --fault RULE          switches one decision off: defer, flush, own-flush, keys, overlap, home, dedup, tail, order\n\n";
+
+static const char cli_bench_usage_more[] =
     "moe\n"
     "  --moe-phase LIST      dispatch-bf16, dispatch-fp8, combine (default: each of them)\n"
     "  --moe-tokens N        of a rank (default 4096)\n"
@@ -54,10 +60,12 @@ static const char cli_bench_usage[] =
     "exit status: 0 all bytes right, 1 wrong bytes or a run that failed, 2 used wrongly\n\n"
     "example: braid bench signal --peers 3 --fabric nodes=4,ports=2 --compare 'braid,release,2;braid,drain,2'\n"
     "example: braid bench moe --fabric nodes=4,gpus=8,topo=pxb --compare 'braid,release,2;braid,drain,2;model:nic-rr,release,2'\n"
+    "example: mpirun -n 16 braid bench moe --fabric live\n"
     "example: braid bench put --compare 'plugin:nvshmem_transport_ibrc.so.3,release,2;braid,release,2'\n"
     "example: braid bench put --size 1M --ports 1,2,4 --fabric nodes=2,ports=4 --sweep --svg curves.svg\n";
 
 void cli_bench_help(FILE *to)
 {
-    fputs(cli_bench_usage, to);
+    fputs(cli_bench_usage, to); /* a C compiler need not take longer strings */
+    fputs(cli_bench_usage_more, to);
 }

@@ -36,8 +36,8 @@ static json_t *cli_bench_json_ports(const struct bench_result *r, int *bad)
         cli_bench_put_key(o, "port", json_string(p->port), bad);
         cli_bench_put_key(o, "tx", json_integer((json_int_t)p->tx), bad);
         cli_bench_put_key(o, "rx", json_integer((json_int_t)p->rx), bad);
-        cli_bench_put_key(o, "wire_tx", json_integer((json_int_t)p->wire_tx), bad);
-        cli_bench_put_key(o, "wire_rx", json_integer((json_int_t)p->wire_rx), bad);
+        cli_bench_put_key(o, "wire_tx", r->rails_only ? json_null() : json_integer((json_int_t)p->wire_tx), bad);
+        cli_bench_put_key(o, "wire_rx", r->rails_only ? json_null() : json_integer((json_int_t)p->wire_rx), bad);
         if (json_array_append_new(list, o))
             *bad = 1;
     }
@@ -186,8 +186,9 @@ int cli_bench_json(const struct cli_bench *c)
     cli_bench_put_key(top, "command", cli_bench_json_command(c), &bad);
     cli_bench_put_key(top, "seed", json_integer((json_int_t)c->spec.seed), &bad);
     cli_bench_put_key(top, "fabric", cli_bench_json_fabric(c->run[0].result.fabric, &bad), &bad);
-    cli_bench_put_key(top, "label", json_string("emulated (virtual time)"), &bad);
-    cli_bench_put_key(top, "cost_table", json_string(hash), &bad);
+    cli_bench_put_key(top, "label", json_string(cli_bench_label(c)), &bad);
+    cli_bench_put_key(top, "clock", json_string(c->spec.live ? "real" : "virtual"), &bad);
+    cli_bench_put_key(top, "cost_table", c->spec.live ? json_null() : json_string(hash), &bad);
     for (int i = 0; i < c->n_runs; i++)
         bad |= json_array_append_new(runs, cli_bench_json_run(c, &c->run[i], &bad)) != 0;
     cli_bench_put_key(top, "runs", runs, &bad);

@@ -159,6 +159,8 @@ void cli_bench_text(const struct cli_bench *c, int colour)
     if (c->spec.pattern != BENCH_ATOMIC)
         printf("\n  max: %s\n  %llu bytes were compared by the receiver%s\n", r->ceiling_how,
                (unsigned long long)compared, c->spec.pattern == BENCH_MOE ? "s" : "");
-    printf("\nemulated (virtual time), seed %llu, cost table %08x\nfabric %s\n", (unsigned long long)c->spec.seed,
-           r->cost_hash, r->fabric);
+    printf("\n%s, seed %llu", cli_bench_label(c), (unsigned long long)c->spec.seed);
+    if (!c->spec.live)
+        printf(", cost table %08x", r->cost_hash);
+    printf("\nfabric %s\n", r->fabric);
 }

@@ -34,7 +34,8 @@ static void cli_emu_help(FILE *to)
         "Runs a command on a host of an emulated RDMA fabric in real time: it sees that host's devices as mlx5_0,\n"
         "mlx5_1, ... through libibverbs and in /sys. Commands with the same SPEC (or name) meet in one fabric.\n\n"
         "  --fabric SPEC  the cluster, or a file that describes it (default nodes=2,gpus=1,ports=2,...)\n"
-        "  --host HOST    h0 (default), h1, ...\n"
+        "  --host HOST    h0 (default), h1, ...; or rank: that of the process which a launcher has started (mpirun, srun),\n"
+        "                 each host gets as many as it has GPUs\n"
         "  --name NAME    of the fabric, to tell equal ones apart (default: goes with the SPEC)\n"
         "  --namespace    show the devices in /sys by mounts that the command alone sees (needs root), not by preloading\n"
         "  --no-sysfs     leave /sys as it is\n"
@@ -100,6 +101,7 @@ struct cli_emu {
     const char *fabric, *host, *name;
     bool no_sysfs, space, gpus;
     char folder[PATH_MAX]; /* where the emulator lies */
+    char ranked[16];       /* --host rank */
     char own[24];          /* its name where none is given */
     char tree[64];         /* shown in /sys; empty: none */
 };
@@ -152,8 +154,9 @@ static void cli_emu_caught(int sig)
     cli_emu_signal = sig;
 }
 
-/** Waits for the command; meanwhile keeps counters and states in the tree up to date. Its exit status. */
-static int cli_emu_wait(const struct emu_sim_api *emu, const struct cli_emu *e, pid_t child)
+/** Waits for the command; meanwhile keeps counters and states in the tree up to date. shown: what is in it. Its exit status. */
+static int cli_emu_wait(const struct emu_sim_api *emu, const struct cli_emu *e, pid_t child,
+                        struct emu_real_port *shown)
 {
     static struct emu_real_port port[CLI_EMU_PORTS];
     char why[BENCH_WHY];
@@ -170,7 +173,7 @@ static int cli_emu_wait(const struct emu_sim_api *emu, const struct cli_emu *e, 
         if (e->tree[0]) {
             int n = emu->real_ports(e->name, port, CLI_EMU_PORTS, why, sizeof(why));
 
-            cli_emu_tree_update(e->tree, e->host, port, n < CLI_EMU_PORTS ? n : CLI_EMU_PORTS);
+            cli_emu_tree_update(e->tree, e->host, shown, port, n < CLI_EMU_PORTS ? n : CLI_EMU_PORTS);
         }
     }
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -204,10 +207,41 @@ static int cli_emu_run(const struct emu_sim_api *emu, struct cli_emu *e, char **
     }
     sigaction(SIGINT, &ignore, NULL); /* a terminal's: for the command */
     sigaction(SIGQUIT, &ignore, NULL);
-    status = child < 0 ? cli_emu_say("cannot start a process") : cli_emu_wait(emu, e, child);
+    status = child < 0 ? cli_emu_say("cannot start a process") : cli_emu_wait(emu, e, child, port);
     cli_emu_tree_remove(e->tree);
     emu->real_sweep();
     return status;
+}
+
+/** --host rank: the launcher's number of this process by the GPUs of a host. 0 or -1 after a message. */
+static int cli_emu_rank(const struct emu_sim_api *emu, struct cli_emu *e)
+{
+    static const char *const variables[] = {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
+    static struct emu_real_port port[CLI_EMU_PORTS];
+    const char *text = NULL;
+    char why[BENCH_WHY];
+    int n = emu->spec_ports(e->fabric, port, CLI_EMU_PORTS, why, sizeof(why)), gpus = 1, hosts = 1;
+    uint64_t rank;
+
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]) && !text; i++)
+        text = getenv(variables[i]);
+    if (!text) {
+        fprintf(stderr,
+                "braid emu: --host rank: seen no PMIX_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID, expected a "
+                "launcher: mpirun -n 2 braid emu ...\n");
+        return -1;
+    }
+    for (int i = 0; i < n && i < CLI_EMU_PORTS; i++) {
+        int host = (int)strtol(port[i].host + 1, NULL, 10) + 1;
+
+        gpus = port[i].gpu + 1 > gpus ? port[i].gpu + 1 : gpus;
+        hosts = host > hosts ? host : hosts;
+    }
+    if (cli_number("emu", "--host rank", text, 0, (uint64_t)(gpus * hosts) - 1, &rank))
+        return -1;
+    snprintf(e->ranked, sizeof(e->ranked), "h%d", (int)rank / gpus);
+    e->host = e->ranked;
+    return 0;
 }
 
 /** The folder of the emulator that bench_emu_load() has found. */
@@ -263,5 +297,7 @@ int cli_emu(int argc, char **argv)
     if (ports)
         return cli_emu_ports(emu, e.name);
     e.fabric = e.fabric ? e.fabric : "";
+    if (strcmp(e.host, "rank") == 0 && cli_emu_rank(emu, &e))
+        return CLI_USAGE;
     return cli_emu_run(emu, &e, argv + optind);
 }

@@ -15,8 +15,9 @@ enum { CLI_EMU_PORTS = 2048 };
 /** Makes the tree of a host's devices in a new folder below TMPDIR, for this user alone; its name goes to out. gpus: with the
  *  host's GPUs, behind the PCIe switches that the fabric's topo means. 0 or -1. */
 int cli_emu_tree_make(char *out, size_t len, const char *host, const struct emu_real_port *port, int n, bool gpus);
-/** Writes states and counters anew. n < 0: nothing is known yet. */
-void cli_emu_tree_update(const char *tree, const char *host, const struct emu_real_port *port, int n);
+/** Writes anew those states and counters that are not what they were before, which is then what they are. n < 0: nothing is known yet. */
+void cli_emu_tree_update(const char *tree, const char *host, struct emu_real_port *before,
+                         const struct emu_real_port *port, int n);
 /** Removes it. "": there is none. */
 void cli_emu_tree_remove(const char *tree);
 

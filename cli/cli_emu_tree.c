@@ -70,16 +70,24 @@ static int cli_emu_tree_counter(const char *folder, const char *name, uint64_t v
     return cli_emu_tree_file(folder, file, "%llu\n", (unsigned long long)value);
 }
 
-/** What changes. Data counters count words of 4 bytes, as the InfiniBand specification has it (PortCounters). */
-static int cli_emu_tree_state(const char *folder, const struct emu_real_port *p)
+/** What changes, as far as it has since before (NULL: all of it). Data counters count words of 4 bytes, as the InfiniBand
+ *  specification has it (PortCounters). */
+static int cli_emu_tree_state(const char *folder, const struct emu_real_port *p, const struct emu_real_port *before)
 {
-    int rc = cli_emu_tree_file(folder, "ports/1/state", "%s\n", p->up ? "4: ACTIVE" : "1: DOWN");
+    int rc = 0;
 
-    rc |= cli_emu_tree_file(folder, "ports/1/phys_state", "%s\n", p->up ? "5: LinkUp" : "3: Disabled");
-    rc |= cli_emu_tree_counter(folder, "port_xmit_data", p->wire_tx / 4);
-    rc |= cli_emu_tree_counter(folder, "port_rcv_data", p->wire_rx / 4);
-    rc |= cli_emu_tree_counter(folder, "port_xmit_discards", p->lost);
-    rc |= cli_emu_tree_counter(folder, "port_rcv_errors", p->dropped);
+    if (!before || p->up != before->up) {
+        rc |= cli_emu_tree_file(folder, "ports/1/state", "%s\n", p->up ? "4: ACTIVE" : "1: DOWN");
+        rc |= cli_emu_tree_file(folder, "ports/1/phys_state", "%s\n", p->up ? "5: LinkUp" : "3: Disabled");
+    }
+    if (!before || p->wire_tx != before->wire_tx)
+        rc |= cli_emu_tree_counter(folder, "port_xmit_data", p->wire_tx / 4);
+    if (!before || p->wire_rx != before->wire_rx)
+        rc |= cli_emu_tree_counter(folder, "port_rcv_data", p->wire_rx / 4);
+    if (!before || p->lost != before->lost)
+        rc |= cli_emu_tree_counter(folder, "port_xmit_discards", p->lost);
+    if (!before || p->dropped != before->dropped)
+        rc |= cli_emu_tree_counter(folder, "port_rcv_errors", p->dropped);
     return rc;
 }
 
@@ -105,7 +113,7 @@ static int cli_emu_tree_device(const char *folder, const struct emu_real_port *p
     rc |= cli_emu_tree_file(folder, "ports/1/gid_attrs/types/0", "RoCE v2\n");
     rc |= cli_emu_tree_file(folder, "ports/1/gids/0", "0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x\n", p->gid[12],
                             p->gid[13], p->gid[14], p->gid[15]);
-    return rc | cli_emu_tree_state(folder, p);
+    return rc | cli_emu_tree_state(folder, p, NULL);
 }
 
 /**
@@ -216,7 +224,8 @@ int cli_emu_tree_make(char *out, size_t len, const char *host, const struct emu_
     return rc ? -1 : 0;
 }
 
-void cli_emu_tree_update(const char *tree, const char *host, const struct emu_real_port *port, int n)
+void cli_emu_tree_update(const char *tree, const char *host, struct emu_real_port *before,
+                         const struct emu_real_port *port, int n)
 {
     for (int i = 0; i < n; i++) {
         char device[64], folder[PATH_MAX];
@@ -225,8 +234,9 @@ void cli_emu_tree_update(const char *tree, const char *host, const struct emu_re
             continue;
         cli_emu_tree_name(device, sizeof(device), &port[i]);
         snprintf(folder, sizeof(folder), "%s/class/infiniband/%s", tree, device);
-        if (cli_emu_tree_state(folder, &port[i]))
+        if (cli_emu_tree_state(folder, &port[i], &before[i]))
             return; /* no room, or somebody has removed it: the next look may do better */
+        before[i] = port[i];
     }
 }
 

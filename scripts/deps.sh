@@ -3,7 +3,7 @@
 #
 # deps.sh - installs what a make target needs and this machine lacks.
 #
-#   scripts/deps.sh [build|test|demo|lint|sanitize|coverage|fuzz|costs|peers|rxe|all]...     (default: build)
+#   scripts/deps.sh [build|test|demo|lint|sanitize|coverage|fuzz|costs|live|peers|rxe|all]...     (default: build)
 #   scripts/deps.sh --list KIND...        prints what would be checked, installs nothing
 #
 # Looks first (offline, quick) and calls the package manager only for what is missing; sudo only when not root.
@@ -13,6 +13,7 @@ set -eu
 # One row a need: kinds that want it | how to see that it is there | apt name | dnf name.
 #   cmd:NAME  a program     pkg:NAME  a pkg-config module
 #   hdr:NAME  a header      lib:NAME  a library that gcc finds         clang-rt  clang's fuzzer runtime
+#   mpirun    Open MPI's, on the path or where Fedora keeps it
 #   py:NAME   a Python module that is a program                  drv:NAME  libibverbs' driver for such devices
 NEEDS='
 build test demo lint sanitize coverage fuzz | cmd:gcc        | gcc            | gcc
@@ -27,6 +28,8 @@ build test demo lint sanitize coverage fuzz | pkg:cmocka     | libcmocka-dev  | 
 build test demo lint sanitize coverage fuzz | pkg:jansson    | libjansson-dev | jansson-devel
 build test demo lint sanitize coverage fuzz | pkg:hwloc      | libhwloc-dev   | hwloc-devel
 build test demo lint sanitize coverage fuzz | pkg:libxml-2.0 | libxml2-dev    | libxml2-devel
+build test demo lint sanitize coverage fuzz | pkg:pmix       | libpmix-dev    | pmix-devel
+test coverage live                          | mpirun         | openmpi-bin    | openmpi
 test demo coverage                          | cmd:gnuplot    | gnuplot-nox    | gnuplot
 test coverage                               | cmd:g++        | g++            | gcc-c++
 test coverage                               | cmd:readelf    | binutils       | binutils
@@ -67,6 +70,7 @@ met() {
     lib:*) command -v gcc >/dev/null 2>&1 && [ -e "$(gcc -print-file-name="${1#lib:}")" ] ;;
     drv:*) grep -qsx "driver ${1#drv:}" /etc/libibverbs.d/*.driver ;;
     py:*) python3 -m "${1#py:}" --version >/dev/null 2>&1 ;;
+    mpirun) command -v mpirun >/dev/null 2>&1 || [ -x /usr/lib64/openmpi/bin/mpirun ] ;;
     clang-rt)
         command -v clang >/dev/null 2>&1 &&
             ls "$(clang -print-resource-dir)"/lib/*/*clang_rt.fuzzer*.a >/dev/null 2>&1
@@ -119,8 +123,8 @@ wanted=
 for arg in "$@"; do
     case $arg in
     --list) listing=1 ;;
-    build | test | demo | lint | sanitize | coverage | fuzz | costs | peers | rxe | all) wanted="$wanted $arg" ;;
-    *) say "unknown kind '$arg'; expected build, test, demo, lint, sanitize, coverage, fuzz, costs, peers, rxe or all" && exit 2 ;;
+    build | test | demo | lint | sanitize | coverage | fuzz | costs | live | peers | rxe | all) wanted="$wanted $arg" ;;
+    *) say "unknown kind '$arg'; expected build, test, demo, lint, sanitize, coverage, fuzz, costs, live, peers, rxe or all" && exit 2 ;;
     esac
 done
 wanted=${wanted:-build}

@@ -171,6 +171,13 @@ static int api_open_named(struct braid *b, struct rail_config *config)
     return rc;
 }
 
+/* Not each rate has a code in libibverbs, nor is each code known here; the host's own word may be better, and lower is safe. */
+static void api_open_rate(struct rail_wire_rail *rail, uint64_t host_bits)
+{
+    if (host_bits && (!rail->rate_bits || host_bits < rail->rate_bits))
+        rail->rate_bits = host_bits;
+}
+
 /* Ports that were chosen: those that can be opened, or where none can, another choice. */
 static int api_open_chosen(struct braid *b, struct api_auto *choice, struct rail_config *config)
 {
@@ -190,6 +197,7 @@ static int api_open_chosen(struct braid *b, struct api_auto *choice, struct rail
             rc = api_open_rail(b, &ports.item[i], config);
             api_auto_why(choice, i, why, sizeof(why));
             if (!rc) {
+                api_open_rate(&b->rail[b->rail_count - 1]->address, api_auto_rate(choice, i));
                 log_write(&b->log, LOG_LEVEL_INFO, "rail %u was chosen: %s", b->rail_count - 1, why);
                 continue;
             }

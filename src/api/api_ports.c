@@ -196,6 +196,11 @@ int api_auto_choose(struct api_auto *a, struct portlist *out)
     return -ENODEV;
 }
 
+uint64_t api_auto_rate(const struct api_auto *a, unsigned i)
+{
+    return a->host->port[a->chosen[i]].rate_bits;
+}
+
 int api_auto_near(const struct api_auto *a)
 {
     return a->gpu < 0 ? (int)BRAID_NEAR_UNKNOWN : (int)a->plan.gpu[a->gpu].near;

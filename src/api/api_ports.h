@@ -21,6 +21,9 @@ void api_auto_failed(struct api_auto *a, unsigned i);
 /** Why the i-th port of the last choice was chosen, in words, cut at size. */
 void api_auto_why(const struct api_auto *a, unsigned i, char *out, size_t size);
 
+/** The rate of the i-th port of the last choice as the host says, bits a second; 0: it does not. */
+uint64_t api_auto_rate(const struct api_auto *a, unsigned i);
+
 /** Of the last choice: its enum braid_near, BRAID_NEAR_UNKNOWN without a GPU. */
 int api_auto_near(const struct api_auto *a);
 

@@ -213,6 +213,22 @@ static void near(const char *setting, enum braid_near expected)
     braid_close(b);
 }
 
+/* The rate that the host says counts where the port's own word is higher, and not where it is lower. */
+static void the_host_s_rate_counts_where_it_is_lower(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    struct braid_rail_stats stats;
+    tree_port("fake1", 1, "4: ACTIVE", "InfiniBand", "150 Gb/sec (4X)");
+    assert_int_equal(open_auto("gpu=0000:3b:00.0", NULL, &b), 0);
+    assert_int_equal(braid_rail_count(b), 2);
+    assert_int_equal(braid_rail_stats_at(b, 0, &stats), 0);
+    assert_int_equal(stats.rate_bits, UINT64_C(200000000000)); /* the fake port's; its file says 400 */
+    assert_int_equal(braid_rail_stats_at(b, 1, &stats), 0);
+    assert_int_equal(stats.rate_bits, UINT64_C(150000000000));
+    braid_close(b);
+}
+
 static void the_gpu_is_told(void **state)
 {
     (void)state;
@@ -251,6 +267,7 @@ int main(void)
         AUTO(a_map_says_more_than_the_tree),
         AUTO(a_port_that_does_not_open_is_skipped),
         AUTO(what_was_found_is_listed_where_none_can_be_used),
+        AUTO(the_host_s_rate_counts_where_it_is_lower),
         AUTO(the_gpu_is_told),
         AUTO(planes_go_with_the_chosen_ports),
     };
