@@ -4,6 +4,7 @@
  * Called by emu_sim.c; next: emu_link.c moves packets between the ports.
  */
 #include "emu_lag.h"
+#include "emu_topo.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include "emu_sim_int.h"
 
 #include "emu_lag.h"
+#include "emu_topo.h"
 
 #include <errno.h>
 #include <stdarg.h>

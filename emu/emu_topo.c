@@ -4,7 +4,7 @@
  * Questions about a fabric as its SPEC made it; timed changes do not count. Called by emu_fabric.c and emu_report.c;
  * next: nothing.
  */
-#include "emu.h"
+#include "emu_topo.h"
 
 int emu_topo_plane(const struct emu_spec *s, int dev)
 {

@@ -6,6 +6,7 @@
 #include "emu_meet.h"
 #include "emu_lag.h"
 #include "emu_sim.h"
+#include "emu_topo.h"
 #include "emu_view.h"
 
 #include <errno.h>
