@@ -106,7 +106,7 @@ static int cli_emu_tree_device(const char *folder, const struct emu_real_port *p
     rc |= cli_emu_tree_file(folder, "hca_type", "MT4129\n");
     rc |= cli_emu_tree_file(folder, "board_id", "BRAID_EMU\n");
     rc |= cli_emu_tree_file(folder, "ports/1/link_layer", "Ethernet\n");
-    rc |= cli_emu_tree_file(folder, "ports/1/rate", "%.4g Gb/sec (4X)\n", (double)p->rate_bits / 1e9);
+    rc |= cli_emu_tree_file(folder, "ports/1/rate", "%.4g Gb/sec (4X)\n", (double)p->rate_bits / p->wires / 1e9);
     rc |= cli_emu_tree_file(folder, "ports/1/lid", "0x0\n");
     rc |= cli_emu_tree_file(folder, "ports/1/sm_lid", "0x0\n");
     rc |= cli_emu_tree_file(folder, "ports/1/pkeys/0", "0xffff\n");
@@ -175,6 +175,26 @@ static void cli_emu_tree_name(char *out, size_t len, const struct emu_real_port 
     snprintf(out, len, "%.*s", (int)strcspn(p->port, ":"), p->port);
 }
 
+/** The interfaces of a bond, which are all that the host says of its wires: the first belongs to the device. */
+static int cli_emu_tree_bond(const char *tree, const char *folder, const struct emu_real_port *p, int i)
+{
+    char name[96], slaves[160] = "";
+    int rc = 0, used = 0;
+
+    for (int w = 0; w < p->wires; w++) {
+        used += snprintf(slaves + used, sizeof(slaves) - (size_t)used, "%semubond%dw%d", w ? " " : "", i, w);
+        snprintf(name, sizeof(name), "class/net/emubond%dw%d/speed", i, w);
+        rc |= cli_emu_tree_file(tree, name, "%.0f\n", (double)p->rate_bits / p->wires / 1e6);
+        snprintf(name, sizeof(name), "class/net/emubond%dw%d/operstate", i, w);
+        rc |= cli_emu_tree_file(tree, name, "up\n");
+    }
+    snprintf(name, sizeof(name), "class/net/emubond%d/bonding/slaves", i);
+    rc |= cli_emu_tree_file(tree, name, "%s\n", slaves);
+    snprintf(name, sizeof(name), "class/net/emubond%d/bonding/mode", i);
+    rc |= cli_emu_tree_file(tree, name, "802.3ad 4\n");
+    return rc | cli_emu_tree_file(folder, "ports/1/gid_attrs/ndevs/0", "emubond%d\n", i);
+}
+
 static int cli_emu_tree_add(const char *tree, const struct emu_real_port *p, int i, int layout)
 {
     char device[64], slot[256], name[400], to[400], folder[PATH_MAX];
@@ -186,6 +206,8 @@ static int cli_emu_tree_add(const char *tree, const struct emu_real_port *p, int
     snprintf(name, sizeof(name), "%s/infiniband/%s/device", slot, device);
     rc = cli_emu_tree_link(tree, name, "../..");
     rc |= cli_emu_tree_device(folder, p);
+    if (p->wires > 1)
+        rc |= cli_emu_tree_bond(tree, folder, p, i);
     rc |= cli_emu_tree_function(tree, slot, "0x15b3", "0x1021", "0x020000");
     snprintf(name, sizeof(name), "class/infiniband/%s", device);
     snprintf(to, sizeof(to), "../../%s/infiniband/%s", slot, device);

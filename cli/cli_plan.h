@@ -31,6 +31,10 @@ bool cli_plan_near(const struct cli_plan *plan, unsigned g);
 /** "mlx5_0:1" */
 void cli_plan_port(const struct cli_plan *plan, unsigned i, char *out, size_t size);
 
+/** Lanes to each peer that a bond is worth, where QPs can choose a wire and where they cannot; of a bond of nobody knows how many links as of
+ *  one of two. 1 where it is none. */
+unsigned cli_plan_ways(const struct topo_port *p, bool choice);
+
 /** Why a port that no GPU uses is left out, in words. */
 void cli_plan_why(const struct cli_plan *plan, unsigned i, char *out, size_t size);
 

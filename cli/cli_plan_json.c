@@ -25,6 +25,15 @@ static json_t *cli_plan_json_name(const struct cli_plan *plan, unsigned i)
     return json_string(name);
 }
 
+/* Links that carry something: 1, or a bond's; null where the host does not tell those of a bond. */
+static json_t *cli_plan_json_wires(const struct cli_plan *plan, unsigned i)
+{
+    const struct topo_port *p = &plan->host->port[i];
+    if (!p->bond[0])
+        return json_integer(1);
+    return p->wires ? json_integer(p->wires) : json_null();
+}
+
 /* The ports of one GPU; with no GPU those of any process, whose class is not known. */
 static json_t *cli_plan_json_ports(const struct cli_plan *plan, unsigned g)
 {
@@ -33,9 +42,9 @@ static json_t *cli_plan_json_ports(const struct cli_plan *plan, unsigned g)
     for (unsigned k = 0; k < gpu->count; k++) {
         unsigned i = gpu->port[k];
         const char *class = topo_near_name((enum topo_near)(plan->host->gpus ? plan->host->near[g][i] : TOPO_NEAR_SYS));
-        json_array_append_new(list, json_pack("{s:o,s:s,s:o,s:i}", "port", cli_plan_json_name(plan, i), "class", class,
-                                              "gbps", cli_plan_json_rate(plan->host->port[i].rate_bits), "gpus",
-                                              (int)plan->out.users[i]));
+        json_array_append_new(list, json_pack("{s:o,s:s,s:o,s:i,s:o}", "port", cli_plan_json_name(plan, i), "class",
+                                              class, "gbps", cli_plan_json_rate(plan->host->port[i].rate_bits), "gpus",
+                                              (int)plan->out.users[i], "wires", cli_plan_json_wires(plan, i)));
     }
     return list;
 }

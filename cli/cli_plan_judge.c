@@ -5,6 +5,8 @@
  */
 #include "cli_plan.h"
 
+#include "plan_lag.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -160,27 +162,42 @@ static void cli_plan_judge_gpus(struct cli_plan *plan)
     }
 }
 
-/* Bonds that are used, all in one note. */
+unsigned cli_plan_ways(const struct topo_port *p, bool choice)
+{
+    unsigned wires = p->wires ? p->wires : 2;
+    struct plan_lag_in in = {
+        .lag = PLAN_LAG_AUTO, .spread = PLAN_LAG_AUTO, .device = wires, .host = wires, .choice = choice};
+    struct plan_lag lag;
+    if (!p->bond[0])
+        return 1;
+    plan_lag(&in, &lag);
+    return lag.ways;
+}
+
+/* Bonds that are used and have more than one wire, all in one note. */
 static void cli_plan_judge_bonds(struct cli_plan *plan)
 {
-    unsigned count = 0, first = 0;
+    unsigned count = 0, first = 0, all = 0;
     bool rates = true, by_name = plan->host->source == TOPO_SOURCE_SMI;
-    char name[80];
+    char name[80], wires[40] = "links";
     for (unsigned i = 0; i < plan->host->ports; i++) {
         const struct topo_port *p = &plan->host->port[i];
-        if (plan->out.why[i] != PLAN_PORT_USED || !p->bond[0])
+        if (plan->out.why[i] != PLAN_PORT_USED || !p->bond[0] || p->wires == 1)
             continue;
         first = count++ ? first : i;
+        all += p->wires;
         rates = rates && p->rate_bits;
     }
     if (!count)
         return;
     cli_plan_port(plan, first, name, sizeof(name));
+    if (count == 1 && all > 0)
+        snprintf(wires, sizeof(wires), "%u active wire%s", all, all > 1 ? "s" : "");
     cli_plan_note(
         plan,
-        "%s%s bond%s%s: one QP uses one of its links, so it needs at least two, with different port affinity or "
+        "%s%s bond of %s%s: one QP uses one of its links, so braid uses at least two, told a wire or spread by "
         "source ports%s",
-        name, count > 1 ? " and others are each a" : " is a", " of links", by_name ? ", by name" : "",
+        name, count > 1 ? " and others are each a" : " is a", wires, by_name ? ", by name" : "",
         rates ? "" : "; the rate that its port reports may be that of one link");
 }
 

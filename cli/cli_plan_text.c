@@ -67,8 +67,10 @@ static void cli_plan_load(const struct cli_plan *plan, FILE *to)
         cli_plan_port(plan, i, name, sizeof(name));
         cli_plan_rate(plan->host->port[i].rate_bits, rate, sizeof(rate));
         fprintf(to, "%-18s %6s %5u ", name, rate, plan->out.users[i]);
-        if (plan->peers) /* two channels, host and proxy, each with a lane from this port to each peer */
-            fprintf(to, " %llu:", (unsigned long long)(plan->peers * 2 * plan->out.users[i]));
+        if (plan->peers) /* two channels, host and proxy, each with a lane from this port, or from each wire, to each peer */
+            fprintf(
+                to, " %llu:",
+                (unsigned long long)(plan->peers * 2 * plan->out.users[i] * cli_plan_ways(&plan->host->port[i], true)));
         for (unsigned g = 0; g < plan->host->gpus; g++) {
             for (unsigned k = 0; k < plan->out.gpu[g].count; k++) {
                 if (plan->out.gpu[g].port[k] == i)
@@ -126,6 +128,11 @@ static void cli_plan_port_facts(const struct cli_plan *plan, unsigned i, FILE *t
             p->netdev[0] ? ", " : "", p->netdev);
     if (p->mtu)
         fprintf(to, ", MTU %u", p->mtu);
+    if (p->bond[0] && p->wires)
+        fprintf(to, ", %s of %u wire%s", p->bond, p->wires, p->wires > 1 ? "s" : "");
+    if (p->bond[0] && p->wires != 1)
+        fprintf(to, "%s, %u lanes to each peer, %u where QPs cannot choose a wire", p->wires ? "" : ", a bond",
+                cli_plan_ways(p, true), cli_plan_ways(p, false));
     for (unsigned k = 0; k < host->gids; k++) {
         char gid[48];
         if (host->gid[k].port != i || (p->link == TOPO_LINK_ETHERNET && !host->gid[k].v2))

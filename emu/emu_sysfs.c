@@ -29,6 +29,9 @@
 static const char *const emu_sysfs_below[] = {"/sys/class/infiniband", "/sys/class/infiniband_verbs",
                                               "/sys/devices/pci0000:b0", "/dev/infiniband", "/sys/bus/pci/devices"};
 
+/* And interfaces whose names begin so: those of bonds. All others stay as they are. */
+static const char emu_sysfs_bond[] = "/sys/class/net/emubond";
+
 /** How much of a path the tree leaves out. */
 static size_t emu_sysfs_skip(const char *path)
 {
@@ -43,6 +46,11 @@ static void emu_sysfs_next(void *fn, const char *name)
     memcpy(fn, &found, sizeof(found));
 }
 
+static const char *emu_sysfs_in(const char *tree, const char *path, char room[PATH_MAX])
+{
+    return snprintf(room, PATH_MAX, "%s%s", tree, path + emu_sysfs_skip(path)) < PATH_MAX ? room : path;
+}
+
 /** The path to use instead: in room, or the same one. */
 static const char *emu_sysfs_path(const char *path, char room[PATH_MAX])
 {
@@ -53,10 +61,11 @@ static const char *emu_sysfs_path(const char *path, char room[PATH_MAX])
     for (size_t i = 0; path && tree && i < count; i++) {
         size_t len = strlen(emu_sysfs_below[i]);
 
-        if (strncmp(path, emu_sysfs_below[i], len) == 0 && (path[len] == '\0' || path[len] == '/') &&
-            snprintf(room, PATH_MAX, "%s%s", tree, path + emu_sysfs_skip(path)) < PATH_MAX)
-            return room;
+        if (strncmp(path, emu_sysfs_below[i], len) == 0 && (path[len] == '\0' || path[len] == '/'))
+            return emu_sysfs_in(tree, path, room);
     }
+    if (path && tree && strncmp(path, emu_sysfs_bond, sizeof(emu_sysfs_bond) - 1) == 0)
+        return emu_sysfs_in(tree, path, room);
     return path;
 }
 

@@ -191,7 +191,12 @@ HOSTS = {
     "R30 alone": {"status": 0, "ports": "0:mlx5_0",
                   "host": host(1, [dict(IB, dev="mlx5_0", unstable=True), dict(IB, dev="mlx5_1")], near("PIX SYS"))},
     "R36": {"status": 0, "ports": "0:mlx5_bond_0", "notes": ["at least two"],
+            "args": ["--peers", "127"],
+            "explain": [r"mlx5_bond_0:1 .* 508: GPU0", "bond0 of 2 wires, 2 lanes to each peer, 8 where QPs cannot choose a wire"],
             "host": host(1, [dict(ETH, dev="mlx5_bond_0", bond="bond0", wires=2)], near("PIX"))},
+    "a bond of one link that is up": {
+        "status": 0, "ports": "0:mlx5_bond_0", "explain": ["bond0 of 1 wire: used by"],
+        "host": host(1, [dict(ETH, dev="mlx5_bond_0", bond="bond0", wires=1)], near("PIX"))},
     "R45": {"status": 0, "ports": "0-1:mlx5_0", "args": ["--peers", "127"], "explain": [r"mlx5_0:1 .* 508: GPU0 GPU1"],
             "host": host(2, same(IB, "mlx5_0"), near("PIX", "PIX"))},
     "R59": {"status": 0, "ports": "0:mlx5_0", "unused": "siw_eth0:1 rxe0:1",

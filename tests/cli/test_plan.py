@@ -186,10 +186,11 @@ def test_live():
     if SANITIZED:  # its run-time must come first in a program, and `braid emu` preloads
         TAP.skip("live", f"braid is built with {sys.argv[2]}")
         return
-    for topo, ports, expected, near in (("pix", 2, "0:mlx5_0+mlx5_1 1:mlx5_2+mlx5_3 2:mlx5_4+mlx5_5 3:mlx5_6+mlx5_7", "PIX"),
-                                        ("pxb", 2, "0:mlx5_0+mlx5_1 1:mlx5_2+mlx5_3 2:mlx5_4+mlx5_5 3:mlx5_6+mlx5_7", "PXB"),
-                                        ("pxb", 1, one_each("mlx5_%d", 4), "PXB")):
-        fabric = f"nodes=1,gpus=4,ports={ports},topo={topo},rate=200G"
+    pairs = "0:mlx5_0+mlx5_1 1:mlx5_2+mlx5_3 2:mlx5_4+mlx5_5 3:mlx5_6+mlx5_7"
+    for topo, ports, expected, near, wires in (("pix", 2, pairs, "PIX", 1), ("pxb", 2, pairs, "PXB", 1),
+                                               ("pxb", 1, one_each("mlx5_%d", 4), "PXB", 1),
+                                               ("pix", 1, one_each("mlx5_%d", 4), "PIX", 2)):
+        fabric = f"nodes=1,gpus=4,ports={ports},topo={topo},rate=200G,wires={wires}"
         done = subprocess.run([BRAID, "emu", "--fabric", fabric, "--gpus", "--", BRAID, "plan", "--json"], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, check=False)
         said = f"status {done.returncode}\n{done.stdout}{done.stderr}"
@@ -197,8 +198,8 @@ def test_live():
         answer = json.loads(done.stdout or '{"gpus": []}')
         got = {g["gpu"]: [p["port"] for p in g["ports"]] for g in answer["gpus"]}
         check(f"live, {fabric}: the table", got == ports_of(expected), said)
-        check(f"live, {fabric}: classes and rates",
-              answer["gpus"] and all(p["class"] == near and p["gbps"] == 200 for g in answer["gpus"] for p in g["ports"]), said)
+        check(f"live, {fabric}: classes, rates and wires",
+              answer["gpus"] and all((p["class"], p["gbps"], p["wires"]) == (near, 200 * wires, wires) for g in answer["gpus"] for p in g["ports"]), said)
 
 
 def test_watch():

@@ -27,7 +27,7 @@ LAYERS = {
     "bench/live": {"may": ["emu/include/emu_sim.h"], "system": r"pmix\.h"},
     "bench/host": {"may": ["emu/include/emu_sim.h", "plugin/nvshmem/nvshmem_abi.h", "plugin/nvshmem/nvshmem_clock.h"]},
     "cli": {"may": ["include/braid", "emu/include/emu_sim.h", "bench", "src/topo", "src/common", "src/plan/plan_ports.h",
-                    "cli/import"]},
+                    "src/plan/plan_lag.h", "cli/import"]},
     "cli/import": {"may": ["src/topo/topo_host.h", "src/common"], "system": r"hwloc\.h|libxml/|jansson\.h"},
     "plugin/nvshmem": {"may": ["include/braid"]},
     "man": {"may": ["include/braid"]},
