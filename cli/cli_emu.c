@@ -252,6 +252,13 @@ static int cli_emu_folder(const struct emu_sim_api *emu, struct cli_emu *e)
     if (bench_emu_where(emu, path, sizeof(path)))
         return -1;
     snprintf(e->folder, sizeof(e->folder), "%s", dirname(path));
+    /* NCCL asks for this name first, and died in the machine's own library, on the emulated devices that /sys shows. */
+    if (snprintf(path, sizeof(path), "%s/libibverbs.so", e->folder) < (int)sizeof(path) && access(path, F_OK))
+        fprintf(
+            stderr,
+            "braid emu: seen no %s, expected a link to libibverbs.so.1 beside it: a program that loads libibverbs by "
+            "this name gets the machine's own\n",
+            path);
     return 0;
 }
 

@@ -151,7 +151,8 @@ where() {
 
 # ---- what is built --------------------------------------------------------------------------------------------------------
 
-PARTS='cli/braid emu/libibverbs.so.1 emu/emu_sysfs.so'
+# Both names of the emulator: NCCL asks for libibverbs.so first, and gets the machine's own where ours is not beside the other.
+PARTS='cli/braid emu/libibverbs.so.1 emu/libibverbs.so emu/emu_sysfs.so'
 
 build_with_meson() {
     [ -f "$1/build.ninja" ] || meson setup "$1" >"$1.log" 2>&1 || { cat "$1.log" && return 1; }
@@ -408,7 +409,9 @@ ratios() {
 # Two processes with NCCL alone on the same ports, which it fuses; figures beside the table, not judged. Once with GPU memory behind the
 # ports, and where that does not go, with NCCL's own buffers in host memory.
 run_nccl() {
-    local ports=$1 gdr name log pe pids rc limit
+    local ports=$1 gdr name log pe pids rc limit devices fused
+    devices=$(port_list "$ports" | sed 's/:1//g') fused=''
+    [ "$ports" = 1 ] || fused=$devices
     for gdr in SYS LOC; do
         limit=$(left)
         [ "$limit" -gt 25 ] || return
@@ -416,8 +419,8 @@ run_nccl() {
         launches=$((launches + 1)) name=nccl$$-$launches log=$logs/nccl-$ports-$launches rc=0 pids=()
         rm -f "$log.meet"
         for pe in 0 1; do
-            NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_HOSTID=h$pe NCCL_SOCKET_IFNAME=lo NCCL_NET=IB \
-                NCCL_IB_HCA="=$(port_list "$ports" | sed 's/:1//g')" NCCL_NET_FORCE_MERGE="$(port_list "$ports" | sed 's/:1//g')" \
+            env NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_HOSTID=h$pe NCCL_SOCKET_IFNAME=lo NCCL_NET=IB \
+                NCCL_IB_HCA="=$devices" ${fused:+NCCL_NET_FORCE_MERGE="$fused"} \
                 NCCL_NET_GDR_LEVEL=$gdr NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH CUDA_MODULE_LOADING=EAGER BRAID_EMU_STATS=0.5 \
                 timeout --kill-after=5 "$limit" "$braid" emu --fabric "nodes=2,ports=$ports,rate=$rate,latency=5us" \
                 --name "$name" --host "h$pe" -- "$nccl_program" --pe "$pe" --device "$((gpus > 1 ? pe : 0))" --meet "$log.meet" \
@@ -431,7 +434,7 @@ run_nccl() {
         grep -h '^row' "$log.0" "$log.1" | sed "s/^/NCCL, $ports port(s), NCCL_NET_GDR_LEVEL=$gdr: /" | tee -a "$out/nccl.txt" "$out/log"
         [ "$rc" != 0 ] || break
         say "-- NCCL, $ports port(s), NCCL_NET_GDR_LEVEL=$gdr: status $rc; the ends of its logs:"
-        tail -q -n 8 "$log.0" "$log.1" | cut -c1-300 | tee -a "$out/log"
+        tail -q -n 30 "$log.0" "$log.1" | cut -c1-300 | tee -a "$out/log"
     done
     say "$(date +%T) NCCL, $ports port(s) done, $(left) s left"
 }

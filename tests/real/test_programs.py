@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -35,6 +36,21 @@ def test_command():
     check("a bad SPEC is refused", status == 2 and "nodes" in said, said)
     status, said = emu("ctl", "--name", NAME, "port", "h0/mlx5_0:1", "down")
     check("ctl without a fabric says so", status == 1, f"{status} {said}")
+
+
+def test_names():
+    """A program may load libibverbs by either name; both are the emulator, and a folder that has one only is told of."""
+    script = ("import ctypes, sys; at = [ctypes.cast(ctypes.CDLL(n).ibv_get_device_list, ctypes.c_void_p).value "
+              "for n in ('libibverbs.so', 'libibverbs.so.1')]; print('same' if at[0] == at[1] else at)")
+    status, said = emu(*inside("h0", sys.executable, "-c", script))
+    check("libibverbs.so and libibverbs.so.1 are one library", status == 0 and "same" in said, said)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("libibverbs.so.1", "emu_sysfs.so"):
+            shutil.copy(f"{os.path.dirname(sys.argv[1])}/../emu/{name}", folder)
+        os.environ["BRAID_EMU_LIB"] = f"{folder}/libibverbs.so.1"
+        status, said = emu(*inside("h0", "true"))
+        del os.environ["BRAID_EMU_LIB"]
+        check("without the shorter name: said", status == 0 and f"seen no {folder}/libibverbs.so, expected a link" in said, said)
 
 
 def test_sysfs():
@@ -153,6 +169,7 @@ def test_ctl():
 
 
 test_command()
+test_names()
 test_sysfs()
 test_namespace()
 test_devinfo()

@@ -9,7 +9,9 @@
  */
 #include <cuda_runtime.h>
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,6 +199,17 @@ static int nccl_all(struct nccl_side *s, const char *meet, int device, double ra
     return rc;
 }
 
+/** Where a library that we only load died. Says what it can and ends as the signal would have. */
+static void nccl_died(int sig)
+{
+    void *at[48];
+    int n = backtrace(at, 48);
+
+    backtrace_symbols_fd(at, n, STDERR_FILENO);
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"pe", 1, NULL, 'p'},
@@ -212,6 +225,9 @@ int main(int argc, char **argv)
     int letter, device = 0, ports = 1;
 
     s.pe = -1;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    signal(SIGSEGV, nccl_died);
+    signal(SIGABRT, nccl_died);
     while ((letter = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (letter == '?')
             return 2;
