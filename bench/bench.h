@@ -175,10 +175,16 @@ enum bench_work {
 /** The cost table's row for it. Static string. */
 const char *bench_work_name(enum bench_work w);
 
+enum { BENCH_BUCKETS = 304 /* the last ends at 2^40 ns */ };
+
 /** Times of many ops, ns. */
 struct bench_times {
     uint64_t count, p50, p99;
+    uint32_t bucket[BENCH_BUCKETS]; /**< how many lie in each, see bench_bucket_end() */
 };
+
+/** Eight buckets an octave, of equal width in it; the first eight are 1 ns wide. The first time that is behind bucket i, ns. */
+uint64_t bench_bucket_end(unsigned i);
 
 enum { BENCH_SAMPLES = 240, BENCH_SAMPLED_PORTS = 16 };
 

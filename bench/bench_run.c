@@ -90,6 +90,19 @@ static int bench_samples_order(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static unsigned bench_bucket(uint64_t ns)
+{
+    unsigned octave = ns < 8 ? 0 : 63u - (unsigned)__builtin_clzll(ns);
+    uint64_t i = ns < 8 ? ns : (octave - 2) * 8 + (ns >> (octave - 3) & 7);
+
+    return i < BENCH_BUCKETS ? (unsigned)i : BENCH_BUCKETS - 1;
+}
+
+uint64_t bench_bucket_end(unsigned i)
+{
+    return i < 8 ? i + 1 : (uint64_t)(9 + i % 8) << (i / 8 - 1);
+}
+
 struct bench_times bench_samples_times(struct bench_samples *s)
 {
     struct bench_times t = {.count = s->count};
@@ -99,6 +112,8 @@ struct bench_times bench_samples_times(struct bench_samples *s)
     qsort(s->ns, s->count, sizeof(*s->ns), bench_samples_order);
     t.p50 = s->ns[(s->count - 1) / 2];
     t.p99 = s->ns[(s->count - 1) * 99 / 100];
+    for (size_t i = 0; i < s->count; i++)
+        t.bucket[bench_bucket(s->ns[i])]++;
     return t;
 }
 

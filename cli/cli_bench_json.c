@@ -14,6 +14,19 @@ void cli_bench_put_key(json_t *to, const char *key, json_t *value, int *bad)
         *bad = 1;
 }
 
+/* Of buckets that hold something: where each ends, and how many times lie in it. */
+static json_t *cli_bench_histogram(const struct bench_times *t, int *bad)
+{
+    json_t *list = json_array();
+
+    for (unsigned i = 0; i < BENCH_BUCKETS; i++) {
+        if (t->bucket[i] && json_array_append_new(
+                                list, json_pack("[f,I]", (double)bench_bucket_end(i) / 1e3, (json_int_t)t->bucket[i])))
+            *bad = 1;
+    }
+    return list;
+}
+
 static json_t *cli_bench_times(const struct bench_times *t, int *bad)
 {
     json_t *o = json_object();
@@ -21,6 +34,7 @@ static json_t *cli_bench_times(const struct bench_times *t, int *bad)
     cli_bench_put_key(o, "p50", json_real((double)t->p50 / 1e3), bad);
     cli_bench_put_key(o, "p99", json_real((double)t->p99 / 1e3), bad);
     cli_bench_put_key(o, "count", json_integer((json_int_t)t->count), bad);
+    cli_bench_put_key(o, "histogram", cli_bench_histogram(t, bad), bad);
     return o;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli_report_plot.c - plots of a result by gnuplot, as SVG inside of the page: GB/s by bytes or by chunk, delays, and the rate of each
+ * cli_report_plot.c - plots of a result by gnuplot, as SVG inside of the page: GB/s by bytes or by chunk, distributions of delays, and the rate of each
  * port over time. Called by cli_report_page.c; next: the program gnuplot.
  */
 #include "cli_report.h"
@@ -130,6 +130,60 @@ static int cli_report_sweep(FILE *to, const json_t *runs, int number)
     return rc;
 }
 
+/** Which part of a run's delays is not longer than so much, as data of gnuplot; how many points. */
+static int cli_report_delay_data(FILE *s, int k, const json_t *times)
+{
+    const json_t *list = json_object_get(times, "histogram");
+    double all = 0, below = 0;
+    int points = 0;
+    size_t i;
+    json_t *pair;
+
+    for (i = 0; (pair = json_array_get(list, i)); i++)
+        all += json_number_value(json_array_get(pair, 1));
+    fprintf(s, "$d%d << END\n", k);
+    for (i = 0; (pair = json_array_get(list, i)); i++) {
+        double us = json_number_value(json_array_get(pair, 0));
+
+        if (!(us > 0) || !(all > 0))
+            continue;
+        if (!points++) /* nothing is below the first bucket, which is an eighth of it wide at most */
+            fprintf(s, "%.6g 0\n", us * 8 / 9);
+        below += json_number_value(json_array_get(pair, 1));
+        fprintf(s, "%.6g %.6g\n", us, 100 * below / all);
+    }
+    fprintf(s, "END\n");
+    return points;
+}
+
+/** Distributions of a kind of delay, a curve for each run. */
+static int cli_report_delays(FILE *to, const json_t *runs, const char *key, const char *title, int number)
+{
+    char name[CLI_REPORT_CURVES][512], *script = NULL;
+    size_t len = 0, i;
+    FILE *s = open_memstream(&script, &len);
+    int n = 0, rc = 0;
+    json_t *run;
+
+    if (!s)
+        return -1;
+    for (i = 0; n < CLI_REPORT_CURVES && (run = json_array_get(runs, i)); i++) {
+        if (cli_report_delay_data(s, n, json_object_get(run, key)))
+            cli_report_name(run, name[n++], sizeof(name[0]));
+    }
+    fprintf(s, "set ylabel '%% of delays'\nset yrange [0:100]\nset xlabel 'us or less'\nset logscale x 10\nplot ");
+    for (int k = 0; k < n; k++) {
+        fprintf(s, "%s$d%d using 1:2 with lines lw 2 title ", k ? ", " : "", k);
+        cli_report_quoted(s, name[k]);
+    }
+    fputc('\n', s);
+    fclose(s);
+    if (n)
+        rc = cli_report_draw(to, title, script, number);
+    free(script);
+    return rc;
+}
+
 /** Rates of ports over time, of one run. */
 static int cli_report_timeline(FILE *to, const json_t *run, int number)
 {
@@ -174,6 +228,10 @@ int cli_report_plots(FILE *to, const json_t *result, int number)
     size_t i;
     json_t *run;
 
+    if (rc == 0)
+        rc = cli_report_delays(to, runs, "latency_us", "Delays", number * 100 + 90);
+    if (rc == 0)
+        rc = cli_report_delays(to, runs, "signal_us", "Delays of signals", number * 100 + 91);
     for (i = 0; (run = json_array_get(runs, i)); i++) {
         if (rc == 0 && shown < CLI_REPORT_LINES && json_object_get(run, "moe"))
             rc = cli_report_timeline(to, run, number * 100 + ++shown);

@@ -83,7 +83,24 @@ def test_agreement():
         check(f"{name}: no faster than the ceiling, all bytes right and compared",
               0 < run["fraction"] <= 1 and run["errors"] == 0 and run["compared_bytes"] >= run["payload_bytes"], str(run))
         check(f"{name}: delays are in order", 0 < run["latency_us"]["p50"] <= run["latency_us"]["p99"])
+        for key in ("latency_us", "signal_us"):
+            if run.get(key):
+                check(f"{name}: the histogram of {key} holds all, and p50 and p99 where they are", histogram_holds(run[key]), str(run[key]))
         check(f"{name}: CPU share is a share", 0 < run["cpu_share"] <= 1, str(run["cpu_share"]))
+
+
+def histogram_holds(times):
+    """Buckets rise, are an eighth wide at most, hold `count` delays, and the 50th and 99th of a hundred lie in theirs."""
+    ends, counts = zip(*times["histogram"])
+    good = all(a < b for a, b in zip(ends, ends[1:])) and sum(counts) == times["count"] and min(counts) > 0
+    for key, rank in (("p50", (times["count"] - 1) // 2), ("p99", (times["count"] - 1) * 99 // 100)):
+        below = 0
+        for end, n in zip(ends, counts):
+            below += n
+            if below > rank:
+                good = good and end * 8 / 9 - 1e-9 <= times[key] < end
+                break
+    return good
 
 
 def test_repeats():

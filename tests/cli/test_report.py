@@ -91,9 +91,10 @@ def test_page(folder):
         for run in result["runs"]:
             check(f"{os.path.basename(name)}: {run.get('phase', run['pattern'])} {run['engine']} {run['order']} chunk {run['signal_every']}",
                   f"{run['gbs']:.2f}" in shown and f"{100 * run['fraction']:.1f} %" in shown)
-    for part in ("Where the time went", "Payload of each port", "Rate of each port over time", "GB/s by chunk", "stale slots", "delay p50"):
+    for part in ("Where the time went", "Payload of each port", "Rate of each port over time", "GB/s by chunk", "stale slots", "delay p50", "Delays",
+                 "Delays of signals"):
         check(f"it has: {part}", part in shown)
-    check("plots are inside", text.count("<svg") == text.count("</svg>") >= 4)
+    check("plots are inside", text.count("<svg") == text.count("</svg>") >= 6)
     return out, files
 
 
@@ -106,6 +107,7 @@ def test_hostile(folder, file):
     result["fabric"]["spec"] = evil
     for run in result["runs"]:
         run.update(engine=evil, order=evil, port_bytes=[{"host": evil, "port": evil, "tx": 1e30, "rx": -5}])
+        run["latency_us"] = {"p50": 1, "p99": 2, "count": 3, "histogram": [[evil, 1], [-1, 2], 7, [0, 1e300], [5, 1], [None]]}
         if "moe" in run:
             run["moe"]["timeline"]["ports"][0]["port"] = evil + "\nset output '/nonexistent/x'\n"
     status, out, err = report("-", "-o", "-", stdin=json.dumps(result))
@@ -123,7 +125,7 @@ def test_wrong(folder, file):
             f.write(text)
         status, _, err = report(bad, "-o", out)
         check(f"{name}: refused, nothing written", status == 1 and want in err and not os.path.exists(out), f"{status} {err}")
-    for name, runs in (("empty runs", [{}, {}]), ("words for numbers", [{"gbs": "x", "moe": [], "port_bytes": 7}])):
+    for name, runs in (("empty runs", [{}, {}]), ("words for numbers", [{"gbs": "x", "moe": [], "port_bytes": 7, "latency_us": {"histogram": 3}}])):
         status, text, err = report("-", "-o", "-", stdin=json.dumps({"schema": "braid.bench/1", "runs": runs}))
         check(f"{name}: a page all the same", status == 0 and "</html>" in text, err)
     for args in ([file], ["-o", out], ["--nosuch"], []):
