@@ -134,7 +134,7 @@ static int cli_report_sweep(FILE *to, const json_t *runs, int number)
 static int cli_report_delay_data(FILE *s, int k, const json_t *times)
 {
     const json_t *list = json_object_get(times, "histogram");
-    double all = 0, below = 0;
+    double all = 0, below = 0, last = 0;
     int points = 0;
     size_t i;
     json_t *pair;
@@ -147,8 +147,10 @@ static int cli_report_delay_data(FILE *s, int k, const json_t *times)
 
         if (!(us > 0) || !(all > 0))
             continue;
-        if (!points++) /* nothing is below the first bucket, which is an eighth of it wide at most */
-            fprintf(s, "%.6g 0\n", us * 8 / 9);
+        if (us * 8 / 9 > last) /* buckets are no wider, and those that hold nothing are left out */
+            fprintf(s, "%.6g %.6g\n", us * 8 / 9, 100 * below / all);
+        last = us;
+        points++;
         below += json_number_value(json_array_get(pair, 1));
         fprintf(s, "%.6g %.6g\n", us, 100 * below / all);
     }
