@@ -45,6 +45,7 @@ static int live_pmix_errno(pmix_status_t rc)
 }
 
 /* PMIx's thread. */
+/* NOLINTNEXTLINE(readability-function-size): PMIx hands over so much */
 static void live_pmix_told(size_t handler, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
                            size_t infos, pmix_info_t results[], size_t n_results,
                            pmix_event_notification_cbfunc_fn_t done, void *done_arg)

@@ -59,7 +59,7 @@ def runs(name, answer):
 
 def test_streams():
     """One port of a GPU, then both: each carries its part."""
-    found = runs("put", bench(4, "nodes=2,gpus=2,ports=2,rate=800M", "put", "--all", "--size", "256K", "--count", "30", "--compare",
+    found = runs("put", bench(4, "nodes=2,gpus=2,ports=2,topo=pxb,rate=800M", "put", "--all", "--size", "256K", "--count", "30", "--compare",
                               "braid,release,1;braid,release,2", "--json"))
     check("put: no wrong byte of those that were sent", len(found) == 2 and
           all(r["errors"] == 0 and r["compared_bytes"] == 4 * 30 * 262144 for r in found), found)
