@@ -151,8 +151,7 @@ where() {
 
 # ---- what is built --------------------------------------------------------------------------------------------------------
 
-# Both names of the emulator: NCCL asks for libibverbs.so first, and gets the machine's own where ours is not beside the other.
-PARTS='cli/braid emu/libibverbs.so.1 emu/libibverbs.so emu/emu_sysfs.so'
+PARTS='cli/braid emu/libibverbs.so.1 emu/emu_sysfs.so'
 
 build_with_meson() {
     [ -f "$1/build.ninja" ] || meson setup "$1" >"$1.log" 2>&1 || { cat "$1.log" && return 1; }
@@ -185,6 +184,10 @@ prepare() {
     for f in $PARTS; do
         [ -e "$prebuilt/$f" ] || { say "run.sh: no $prebuilt/$f" && return 1; }
     done
+    # NCCL asks for this name first. Copied from elsewhere it may be missing, and NCCL gets the machine's own, or be a library of its own.
+    if [ ! "$prebuilt/emu/libibverbs.so" -ef "$prebuilt/emu/libibverbs.so.1" ]; then
+        ln -sf libibverbs.so.1 "$prebuilt/emu/libibverbs.so" || return 1
+    fi
     braid=$prebuilt/cli/braid
     chmod +x "$braid"
     export LD_LIBRARY_PATH=${host:+$host:}$prebuilt/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
