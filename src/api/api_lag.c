@@ -43,13 +43,14 @@ static void api_lag_say(const struct braid *b, unsigned i, const struct plan_lag
             "rail %u (%s) is a bond of %u wires (its device says %u, the host %u; 0: nothing): %u lanes to each peer; %s",
             i, b->rail[i]->name, lag->wires, in->device, in->host, lag->ways, how);
     else if (in->device > 1)
-        log_write(&b->log, LOG_LEVEL_INFO, "rail %u (%s) is a bond of %u wires, but used as one (lag=off or rails=1)",
-                  i, b->rail[i]->name, in->device);
+        log_write(&b->log, LOG_LEVEL_INFO,
+                  "rail %u (%s) is a bond of %u wires, but used as one: lag=off, rails=1, or one is up", i,
+                  b->rail[i]->name, in->device);
 }
 
 void api_lag_open(struct braid *b)
 {
-    struct plan_lag_in in[BRAID_MAX_RAILS];
+    struct plan_lag_in in[BRAID_MAX_RAILS] = {{0}};
     for (unsigned i = 0; i < b->rail_count; i++) {
         in[i] = api_lag_in(b, b->rail[i]);
         plan_lag(&in[i], &b->lag[i]);
