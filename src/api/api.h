@@ -104,18 +104,15 @@ struct api_peer {
     unsigned home;         /**< lane that ends at the peer's home rail; lane_count where none does */
     unsigned word;         /**< lane of word ops: home, or where none is, the first */
     unsigned home_rail;    /**< of the peer */
-    uint16_t dead;         /**< bit k: lane k has failed */
     uint32_t max_msg;      /**< bytes of the largest message that every lane takes */
     uint32_t plain_max;    /**< up to here bulk puts are plain where they overlap nothing; 0: unknown */
     uint64_t cut_min;      /**< then: from here on they may be cut */
     unsigned rails_needed; /**< rails that a key must cover: one above the highest that a lane goes to */
     bool silent;           /**< whether they may is not known: taken to be in order, as others do */
-    bool unordered;        /**< QPs to it may place writes out of order */
     uint8_t memory;        /**< RAIL_WIRE_MEMORY_..., or-ed: of its memory that has been named */
     bool gpu_line;         /**< it has told of a flush line in its GPU's memory */
     bool fenced;           /**< strict: the next bulk put is behind a fence that had something before it */
     bool dirty;            /**< in channel->dirty: something moved since it was last driven */
-    bool message_lost;     /**< an atomic that the target was to execute failed: what is behind it is never announced */
     bool message_held;     /**< a message found no place in its lane's mailbox */
     bool order_waits;      /**< the head of the FIFO must wait, and nothing has ended since that was found */
     uint32_t quieting;     /**< so many wait until all of it is visible */
@@ -133,6 +130,7 @@ struct api_peer {
     uint64_t flush_no[PLAN_MAX_LANES]; /**< flushes posted, since the beginning */
     uint32_t rtt_ns[PLAN_MAX_LANES];   /**< as probed when connecting */
     struct plan_counts counts;
+    struct plan_order_in order;          /**< of these counts; also says which lanes have failed */
     uint16_t flushing;                   /**< bit k: a flush is in flight on lane k */
     uint16_t flush_due;                  /**< bit k: flush_want[k] may not be reached yet */
     uint64_t flush_want[PLAN_MAX_LANES]; /**< count that somebody wants to know flushed */
@@ -452,8 +450,8 @@ void api_put_part(const struct api_transfer *t, struct api_op *parent);
 
 /* ---- api_order.c ------------------------------------------------------------------------------------------------- */
 
-/** What plan wants to know of a peer, for an op that travels on this lane. */
-struct plan_order_in api_order_in(const struct api_peer *peer, unsigned lane);
+/** Tells plan about a peer whose lanes are known. */
+void api_order_start(struct api_peer *peer);
 
 /** Whether a word op could be accepted now. */
 bool api_order_place(const struct api_peer *peer);
@@ -498,8 +496,15 @@ unsigned api_order_drive(struct api_peer *peer);
 
 /* ---- api_flush.c ------------------------------------------------------------------------------------------------- */
 
+/** Ops to the peer write memory of this kind (RAIL_WIRE_MEMORY_...) from now on. */
+static inline void api_flush_kind(struct api_peer *peer, unsigned kind)
+{
+    peer->memory |= (uint8_t)kind;
+    peer->order.mixed = peer->memory == (RAIL_WIRE_MEMORY_HOST | RAIL_WIRE_MEMORY_GPU);
+}
+
 /** Somebody waits for these counts: flushes are wanted on the lanes where they are not reached. */
-void api_flush_want(struct api_peer *peer, unsigned lane, const struct plan_wait *wait);
+void api_flush_want(struct api_peer *peer, const struct plan_wait *wait);
 
 /** Somebody waits for all that has been posted. */
 void api_flush_want_all(struct api_peer *peer);
@@ -510,9 +515,6 @@ unsigned api_flush_drive(struct api_peer *peer);
 /** Queues a flush of the lane, for which there must be no need to wait. Where memory of both kinds may have been written it is two
  *  READs, of which the second is the flush. False where there is no room. */
 bool api_flush_queue(struct api_peer *peer, unsigned lane, struct rail_request *request);
-
-/** Whether memory of both kinds may have been written at the peer: then what proves one kind visible does not prove the other. */
-bool api_flush_mixed(const struct api_peer *peer);
 
 /** Posts a flush that nobody waits for, to find out whether the lane still works. False where one is in flight or has no
  *  room. Rings. */

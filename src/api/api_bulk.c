@@ -38,15 +38,14 @@ static void api_bulk_pop(struct api_flow *flow)
 /* The gated put at the head may go once all accepted before it is visible. Its bulk predecessors have been handed on. */
 static enum plan_order api_bulk_gate(struct api_peer *peer, const struct api_op *op)
 {
-    struct plan_order_in in = api_order_in(peer, PLAN_MAX_LANES);
     if (peer->words_sent < op->words)
         return PLAN_ORDER_WAIT;
     if (!peer->gate_marked) {
-        plan_order_mark(&in, PLAN_WORD_GATE, &peer->gate);
+        plan_order_mark(&peer->order, PLAN_MAX_LANES, PLAN_WORD_GATE, &peer->gate);
         peer->gate_marked = true;
-        api_flush_want(peer, PLAN_MAX_LANES, &peer->gate);
+        api_flush_want(peer, &peer->gate);
     }
-    return plan_order(&in, &peer->gate);
+    return plan_order(&peer->order, PLAN_MAX_LANES, &peer->gate);
 }
 
 /* The op at the head is through, well or badly. */

@@ -95,7 +95,7 @@ static struct api_peer *api_exec_self(const struct braid_channel *ch)
 static bool api_exec_reached(const struct braid_channel *ch)
 {
     const struct api_peer *self = api_exec_self(ch);
-    return self->home < self->lane_count && !(self->dead >> self->home & 1);
+    return self->home < self->lane_count && !(self->order.dead >> self->home & 1);
 }
 
 static void api_job_start(struct api_job *job, struct api_peer *peer, unsigned lane, const struct rail_mail_atomic *ask)
@@ -244,6 +244,7 @@ static bool api_job_first(struct api_job *job)
         return false;
     if (rc)
         return api_job_fail(job, rc);
+    api_flush_kind(api_exec_self(ch), job->mem->memory);
     if (ask->bytes == 4) {
         r.kind = RAIL_KIND_READ;
         r.local_addr = (uintptr_t)api_exec_of(job->peer)->word;
@@ -285,7 +286,7 @@ static bool api_job_reply(struct api_job *job)
         .reply = {.old = job->seen, .id = job->ask.id, .status = job->status},
     };
     unsigned k = job->lane;
-    for (unsigned i = 0; i < peer->lane_count && (peer->dead >> k & 1); i++)
+    for (unsigned i = 0; i < peer->lane_count && (peer->order.dead >> k & 1); i++)
         k = (k + 1) % peer->lane_count;
     int rc = rail_lane_send_mail(peer->lane[k], &mail);
     if (rc == -EAGAIN)

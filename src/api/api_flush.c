@@ -7,38 +7,35 @@
  */
 #include "api.h"
 
-static void api_flush_note(struct api_peer *peer, const struct plan_order_in *in, const struct plan_wait *wait)
+void api_flush_want(struct api_peer *peer, const struct plan_wait *wait)
 {
-    for (uint32_t lanes = plan_order_flush(in, wait); lanes; lanes &= lanes - 1) {
+    uint32_t lanes = plan_order_flush(&peer->order, wait);
+    peer->flush_due |= (uint16_t)lanes;
+    for (; lanes; lanes &= lanes - 1) {
         unsigned k = (unsigned)__builtin_ctz(lanes);
         peer->flush_want[k] = max_u64(peer->flush_want[k], wait->count[k]);
-        peer->flush_due |= (uint16_t)(1u << k);
     }
 }
 
-void api_flush_want(struct api_peer *peer, unsigned lane, const struct plan_wait *wait)
+void api_flush_want_all(struct api_peer *peer)
 {
-    struct plan_order_in in = api_order_in(peer, lane);
-    api_flush_note(peer, &in, wait);
+    uint32_t lanes = plan_order_flush_all(&peer->order);
+    peer->flush_due |= (uint16_t)lanes;
+    for (; lanes; lanes &= lanes - 1) {
+        unsigned k = (unsigned)__builtin_ctz(lanes);
+        peer->flush_want[k] = peer->counts.posted[k];
+    }
 }
 
 /* What a quiet asks plan: in drain mode too it waits for flushes, since only they prove anything. */
 static struct plan_order_in api_flush_in(const struct api_peer *peer)
 {
-    struct plan_order_in in = api_order_in(peer, PLAN_MAX_LANES);
+    struct plan_order_in in = peer->order;
     in.drain = false;
     return in;
 }
 
-void api_flush_want_all(struct api_peer *peer)
-{
-    struct plan_order_in in = api_flush_in(peer);
-    struct plan_wait all;
-    plan_order_mark(&in, PLAN_WORD_GATE, &all);
-    api_flush_note(peer, &in, &all);
-}
-
-/* What a peer's regions are of: those that have been named, and for oneself all there are. */
+/* What a peer's regions are of: those that have been named; for oneself all there are, since others write to them. */
 static unsigned api_flush_memory(const struct api_peer *peer)
 {
     const struct braid *b = peer->channel->braid;
@@ -46,15 +43,11 @@ static unsigned api_flush_memory(const struct api_peer *peer)
     return peer->memory | own;
 }
 
-bool api_flush_mixed(const struct api_peer *peer)
-{
-    return api_flush_memory(peer) == (RAIL_WIRE_MEMORY_HOST | RAIL_WIRE_MEMORY_GPU);
-}
-
 bool api_flush_queue(struct api_peer *peer, unsigned k, struct rail_request *request)
 {
     struct rail_lane *lane = peer->lane[k];
-    bool mixed = api_flush_mixed(peer);
+    unsigned memory = api_flush_memory(peer);
+    bool mixed = memory == (RAIL_WIRE_MEMORY_HOST | RAIL_WIRE_MEMORY_GPU);
     if (!rail_lane_room(lane, request->klass, mixed ? RAIL_KIND_AHEAD : request->kind, request->len))
         return false;
     if (mixed) {
@@ -64,7 +57,7 @@ bool api_flush_queue(struct api_peer *peer, unsigned k, struct rail_request *req
             .kind = RAIL_KIND_AHEAD, .klass = request->klass, .epoch = request->epoch, .len = 8};
         rail_lane_queue(lane, &ahead);
     }
-    request->gpu = api_flush_memory(peer) & RAIL_WIRE_MEMORY_GPU;
+    request->gpu = memory & RAIL_WIRE_MEMORY_GPU;
     rail_lane_queue(lane, request);
     return true;
 }
@@ -93,7 +86,7 @@ bool api_flush_probe(struct api_peer *peer, unsigned k)
 unsigned api_flush_drive(struct api_peer *peer)
 {
     unsigned moved = 0;
-    for (uint32_t due = peer->flush_due & ~(peer->flushing | peer->dead); due; due &= due - 1) {
+    for (uint32_t due = peer->flush_due & ~(peer->flushing | peer->order.dead); due; due &= due - 1) {
         unsigned k = (unsigned)__builtin_ctz(due);
         if (peer->counts.flushed[k] >= peer->flush_want[k]) {
             peer->flush_due &= (uint16_t) ~(1u << k);
@@ -113,13 +106,13 @@ void api_flush_back(struct api_peer *peer, unsigned k)
 bool api_flush_reached(const struct api_peer *peer, const struct plan_wait *goal)
 {
     struct plan_order_in in = api_flush_in(peer);
-    return plan_order(&in, goal) != PLAN_ORDER_WAIT;
+    return plan_order(&in, PLAN_MAX_LANES, goal) != PLAN_ORDER_WAIT;
 }
 
 bool api_flush_clean(const struct api_peer *peer)
 {
     struct plan_order_in in = api_flush_in(peer);
     struct plan_wait all;
-    plan_order_mark(&in, PLAN_WORD_GATE, &all);
-    return plan_order(&in, &all) != PLAN_ORDER_WAIT;
+    plan_order_mark(&in, PLAN_MAX_LANES, PLAN_WORD_GATE, &all);
+    return plan_order(&in, PLAN_MAX_LANES, &all) != PLAN_ORDER_WAIT;
 }

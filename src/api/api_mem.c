@@ -287,6 +287,6 @@ int api_key_check(struct api_peer *peer, const struct braid_remote *remote, uint
                         peer->pe);
         return -EPROTO;
     }
-    peer->memory |= (uint8_t)view->memory;
+    api_flush_kind(peer, view->memory);
     return 0;
 }

@@ -19,7 +19,7 @@ static unsigned api_message_lane(const struct api_peer *peer, unsigned from)
 {
     for (unsigned i = 0; i < peer->lane_count; i++) {
         unsigned k = (from + i) % peer->lane_count;
-        if (!(peer->dead >> k & 1))
+        if (!(peer->order.dead >> k & 1))
             return k;
     }
     return peer->lane_count;
@@ -79,11 +79,11 @@ static void api_message_end(struct api_peer *peer, struct api_message *m, int er
     api_message_asking(peer->channel, -1);
     /* As with a lost write no count moves from here on: a word op behind it would announce what never was. */
     if (error)
-        peer->message_lost = true;
+        peer->order.message_lost = true;
     while (peer->message_tail != peer->message_head && !api_message_at(peer, peer->message_tail)->op) {
         peer->message_tail++;
-        c->acked[PLAN_MESSAGE] += !peer->message_lost;
-        c->flushed[PLAN_MESSAGE] += !peer->message_lost;
+        c->acked[PLAN_MESSAGE] += !peer->order.message_lost;
+        c->flushed[PLAN_MESSAGE] += !peer->order.message_lost;
     }
     api_op_piece_end(op, error);
     api_wake(peer);
@@ -136,7 +136,7 @@ unsigned api_message_drive_all(struct braid_channel *ch)
             struct api_message *m = api_message_at(peer, id);
             if (!m->op)
                 continue;
-            if (now - m->asked_ns >= patience || (peer->dead >> m->lane & 1))
+            if (now - m->asked_ns >= patience || (peer->order.dead >> m->lane & 1))
                 moved += api_message_repeat(peer, m, now);
             if (m->op)
                 next = min_u64(next, max_u64(m->asked_ns + patience, now + patience / 8 + 1));

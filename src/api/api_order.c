@@ -8,30 +8,22 @@
 
 #include <errno.h>
 
-struct plan_order_in api_order_in(const struct api_peer *peer, unsigned lane)
+void api_order_start(struct api_peer *peer)
 {
     const struct options *o = &peer->channel->braid->options;
-    return (struct plan_order_in){
-        .counts = &peer->counts,
-        .lanes = peer->lane_count,
-        .lane = lane,
-        .dead = peer->dead,
-        .message_lost = peer->message_lost,
-        .unordered = peer->unordered,
-        .mixed = api_flush_mixed(peer),
-        .drain = o->order == OPTIONS_ORDER_DRAIN,
-        .faults = o->fault,
-    };
+    peer->order.counts = &peer->counts;
+    peer->order.lanes = peer->lane_count;
+    peer->order.drain = o->order == OPTIONS_ORDER_DRAIN;
+    peer->order.faults = o->fault;
 }
 
 const uint64_t *api_order_visible(const struct api_peer *peer, uint64_t scratch[PLAN_COUNTS])
 {
-    struct plan_order_in in = api_order_in(peer, PLAN_MAX_LANES);
-    const uint64_t *visible = plan_order_visible(&in);
-    if (!peer->dead && !peer->message_lost)
+    const uint64_t *visible = plan_order_visible(&peer->order);
+    if (!plan_order_lossy(&peer->order))
         return visible;
     for (unsigned k = 0; k < PLAN_MAX_LANES; k++)
-        scratch[k] = peer->dead >> k & 1 ? UINT64_MAX : visible[k];
+        scratch[k] = peer->order.dead >> k & 1 ? UINT64_MAX : visible[k];
     /* Once one has failed no count moves, but each that has ended writes no more. */
     scratch[PLAN_MESSAGE] = peer->counts.posted[PLAN_MESSAGE] - (peer->message_head - peer->message_tail);
     return scratch;
@@ -39,12 +31,11 @@ const uint64_t *api_order_visible(const struct api_peer *peer, uint64_t scratch[
 
 bool api_order_behind(const struct api_peer *peer)
 {
-    struct plan_order_in in = api_order_in(peer, PLAN_MAX_LANES);
     struct plan_wait wait;
     if (peer->put.head || peer->fifo_head != peer->fifo_tail)
         return true;
-    plan_order_mark(&in, PLAN_WORD_GATE, &wait);
-    return plan_order(&in, &wait) != PLAN_ORDER_NOW;
+    plan_order_mark(&peer->order, PLAN_MAX_LANES, PLAN_WORD_GATE, &wait);
+    return plan_order(&peer->order, PLAN_MAX_LANES, &wait) != PLAN_ORDER_NOW;
 }
 
 /* Posts a word op whose time has come. False where there is no room for it now. */
@@ -70,8 +61,8 @@ static bool api_order_post(struct api_peer *peer, const struct api_word *word)
 
 void api_order_lost(struct api_peer *peer)
 {
-    if (peer->dead)
-        peer->counts.posted[__builtin_ctz(peer->dead)]++;
+    if (peer->order.dead)
+        peer->counts.posted[__builtin_ctz(peer->order.dead)]++;
 }
 
 /* It can never go: what it must follow is lost, or its lane is. */
@@ -85,16 +76,14 @@ static void api_order_fail(struct api_peer *peer, const struct api_word *word)
 
 static bool api_order_handed(const struct api_peer *peer, const struct api_word *word)
 {
-    struct plan_order_in in = api_order_in(peer, word->lane);
-    return plan_order_handed(&in, word->puts, peer->put.handed);
+    return plan_order_handed(&peer->order, word->puts, peer->put.handed);
 }
 
 /* All bulk before it has been handed to lanes: from the counts of now on it is known what it waits for. */
 static void api_order_mark(struct api_peer *peer, struct api_word *word)
 {
-    struct plan_order_in in = api_order_in(peer, word->lane);
-    plan_order_mark(&in, word->kind, &word->wait);
-    api_flush_want(peer, word->lane, &word->wait);
+    plan_order_mark(&peer->order, word->lane, word->kind, &word->wait);
+    api_flush_want(peer, &word->wait);
 }
 
 void api_order_mark_all(struct api_peer *peer)
@@ -129,33 +118,33 @@ void api_order_accept(struct api_peer *peer, struct api_word *word)
     word->ticket = plan_overlap_add(&peer->overlap, word->request.remote_addr, word->request.len);
     peer->words_accepted++;
     ch->count.words++;
-    if (peer->fifo_tail == peer->fifo_head && api_order_handed(peer, word)) {
-        struct plan_order_in in = api_order_in(peer, word->lane);
-        plan_order_mark(&in, word->kind, &word->wait);
-        if (plan_order(&in, &word->wait) == PLAN_ORDER_NOW && api_order_post(peer, word))
+    bool marked = peer->fifo_marked == peer->fifo_head && api_order_handed(peer, word);
+    if (marked) {
+        plan_order_mark(&peer->order, word->lane, word->kind, &word->wait);
+        if (peer->fifo_tail == peer->fifo_head &&
+            plan_order(&peer->order, word->lane, &word->wait) == PLAN_ORDER_NOW && api_order_post(peer, word))
             return;
+        api_flush_want(peer, &word->wait);
     }
     ch->count.deferred++;
     peer->fifo[peer->fifo_head++ & ch->fifo_mask] = *word;
-    api_order_mark_all(peer);
+    peer->fifo_marked += marked;
 }
 
 int api_order_drain(struct api_peer *peer, enum plan_word kind, unsigned lane)
 {
-    struct plan_order_in in = api_order_in(peer, lane);
     struct plan_wait wait;
     uint64_t puts = peer->put.accepted;
     bool marked = false;
-    if (!plan_order_blocks(&in))
+    if (!plan_order_blocks(&peer->order))
         return 0;
     api_drive(peer, true); /* what has been built leaves now */
     for (;;) {
-        in = api_order_in(peer, lane);
         if (!marked && peer->put.handed >= puts && peer->fifo_tail == peer->fifo_head) {
-            plan_order_mark(&in, kind, &wait);
+            plan_order_mark(&peer->order, lane, kind, &wait);
             marked = true;
         }
-        if (marked && plan_order(&in, &wait) != PLAN_ORDER_WAIT)
+        if (marked && plan_order(&peer->order, lane, &wait) != PLAN_ORDER_WAIT)
             return 0;
         int rc = api_turn(peer->channel, UINT64_MAX);
         if (rc)
@@ -165,10 +154,11 @@ int api_order_drain(struct api_peer *peer, enum plan_word kind, unsigned lane)
 
 int api_order_possible(struct api_peer *peer, const struct api_word *word)
 {
-    struct plan_order_in in = api_order_in(peer, word->lane);
     struct plan_wait wait;
-    plan_order_mark(&in, word->kind, &wait);
-    if (plan_order(&in, &wait) != PLAN_ORDER_NEVER)
+    if (!plan_order_lossy(&peer->order))
+        return 0;
+    plan_order_mark(&peer->order, word->lane, word->kind, &wait);
+    if (plan_order(&peer->order, word->lane, &wait) != PLAN_ORDER_NEVER)
         return 0;
     api_log_limited(peer->channel, API_LOG_LANE,
                     "an ordered op to PE %d cannot be: what it must follow was lost with a lane", peer->pe);
@@ -212,11 +202,10 @@ unsigned api_order_drive(struct api_peer *peer)
     unsigned moved = 0;
     for (; peer->fifo_tail != peer->fifo_marked; moved++) {
         struct api_word *word = &peer->fifo[peer->fifo_tail & mask];
-        struct plan_order_in in = api_order_in(peer, word->lane);
-        plan_order_raise(&in, word->kind, peer->last_word, &word->wait);
-        enum plan_order order = plan_order(&in, &word->wait);
+        plan_order_raise(&peer->order, word->lane, word->kind, peer->last_word, &word->wait);
+        enum plan_order order = plan_order(&peer->order, word->lane, &word->wait);
         if (order == PLAN_ORDER_WAIT) {
-            api_flush_want(peer, word->lane, &word->wait);
+            api_flush_want(peer, &word->wait);
             peer->order_waits = true;
             break;
         }

@@ -306,17 +306,18 @@ static void api_peer_start(struct api_connect *c, struct api_peer *peer)
 {
     struct braid *b = c->b;
     const struct rail_wire_rails *theirs = &c->rails[peer->pe];
-    peer->unordered = b->options.placement == OPTIONS_PLACEMENT_UNORDERED;
+    peer->order.unordered = b->options.placement == OPTIONS_PLACEMENT_UNORDERED;
     for (unsigned k = 0; k < peer->lane_count; k++) {
         const struct rail_wire_rail *remote = &theirs->rail[peer->remote_rail[k]];
         /* It is the target's device that places. */
         if (b->options.placement == OPTIONS_PLACEMENT_AUTO && remote->placement == RAIL_WIRE_PLACEMENT_UNORDERED)
-            peer->unordered = true;
+            peer->order.unordered = true;
         peer->silent |= remote->placement == RAIL_WIRE_PLACEMENT_SILENT;
         const struct rail_wire_rail *local = &b->rail[peer->local_rail[k]]->address;
         api_bulk_start(peer, k, min_u64(api_lag_wire_bits(remote), api_lag_wire_bits(local)), peer->rtt_ns[k]);
     }
-    peer->silent &= !peer->unordered && b->options.placement == OPTIONS_PLACEMENT_AUTO;
+    api_order_start(peer);
+    peer->silent &= !peer->order.unordered && b->options.placement == OPTIONS_PLACEMENT_AUTO;
     if (peer->channel->index == 0 && peer->home >= peer->lane_count)
         log_write(&b->log, LOG_LEVEL_WARN,
                   "no lane reaches the home rail (%u) of PE %d: it is asked to execute atomics itself", peer->home_rail,
@@ -355,7 +356,7 @@ static void api_say(const struct braid *b)
     static const char *const orders[] = {"release", "strict", "drain"};
     unsigned unordered = 0, silent = 0;
     for (int pe = 0; pe < b->n_pes; pe++) {
-        unordered += b->channel[0]->peers[pe].unordered;
+        unordered += b->channel[0]->peers[pe].order.unordered;
         silent += b->channel[0]->peers[pe].silent;
     }
     log_write(

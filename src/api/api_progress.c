@@ -63,9 +63,9 @@ void api_lane_dead(struct rail_lane *lane, int error, const char *status, uint32
 {
     struct api_peer *peer = lane->owner;
     struct braid_channel *ch = peer->channel;
-    if (peer->dead >> lane->index & 1)
+    if (peer->order.dead >> lane->index & 1)
         return;
-    peer->dead |= (uint16_t)(1u << lane->index);
+    peer->order.dead |= (uint16_t)(1u << lane->index);
     /* Acknowledged, and perhaps not visible: no flush will tell any more. */
     if (peer->counts.flushed[lane->index] < peer->counts.posted[lane->index] && !peer->unproved)
         peer->unproved = error;
@@ -108,7 +108,7 @@ static void api_counts_move(struct api_peer *peer, unsigned k, enum rail_kind ki
     case RAIL_KIND_FETCH_ADD:
     case RAIL_KIND_COMPARE_SWAP:
         /* It read the kind of memory that its word lies in. */
-        if (!api_flush_mixed(peer))
+        if (!peer->order.mixed)
             c->flushed[k] = max_u64(c->flushed[k], c->acked[k]);
         c->acked[k]++;
         break;
@@ -136,7 +136,7 @@ static void api_request_done(struct braid_channel *ch, const struct rail_event *
         api_lane_dead(lane, event->error, event->status, event->vendor_error);
     } else {
         api_count_done(ch, peer->local_rail[k], record);
-        if (!(peer->dead >> k & 1))
+        if (!(peer->order.dead >> k & 1))
             api_counts_move(peer, k, record->kind);
     }
     if (record->klass == RAIL_CLASS_BULK)
@@ -178,7 +178,7 @@ static unsigned api_bulk_done(struct braid_channel *ch, struct rail_queue *queue
     ch->op_free += ended;
     ch->count.retired += count;
     api_stat_add(&ch->stats[peer->local_rail[k]].put_bytes, bytes);
-    if (!(peer->dead >> k & 1))
+    if (!(peer->order.dead >> k & 1))
         peer->counts.acked[k] += count;
     api_bulk_acked(&peer->put, k, bytes);
     api_wake(peer);

@@ -28,7 +28,7 @@ static void api_put_plan(const struct api_transfer *t, bool covered, struct plan
         .fenced = api_put_fenced(peer),
         .strict = b->options.order == OPTIONS_ORDER_STRICT,
         .tail = b->options.tail,
-        .unordered = peer->unordered,
+        .unordered = peer->order.unordered,
         .faults = b->options.fault,
     };
     uint64_t scratch[PLAN_COUNTS];
@@ -65,7 +65,6 @@ static void api_put_accept(const struct api_transfer *t, const struct plan_put *
 static void api_put_word(const struct api_transfer *t, uint64_t skip, struct api_op *op, struct api_word *out)
 {
     struct api_peer *peer = t->peer;
-    struct plan_order_in in = api_order_in(peer, peer->word);
     *out = (struct api_word){
         .kind = PLAN_WORD_WRITE,
         .lane = (uint8_t)peer->word,
@@ -79,7 +78,7 @@ static void api_put_word(const struct api_transfer *t, uint64_t skip, struct api
                 .local_addr = t->local_addr + skip,
                 .remote_addr = t->remote_addr + skip,
                 .lkey = t->mem->lkey[peer->local_rail[peer->word]],
-                .rkey = rail_wire_view_rkey(t->key->bytes, peer->remote_rail[peer->word], plan_order_strict_key(&in)),
+                .rkey = rail_wire_view_rkey(t->key->bytes, peer->remote_rail[peer->word], plan_order_strict_key(&peer->order)),
             },
     };
 }
@@ -87,7 +86,7 @@ static void api_put_word(const struct api_transfer *t, uint64_t skip, struct api
 int api_put_possible(const struct api_transfer *t, const struct plan_put *plan)
 {
     const struct api_peer *peer = t->peer;
-    if (peer->dead == (uint16_t)((1u << peer->lane_count) - 1)) {
+    if (peer->order.dead == (uint16_t)((1u << peer->lane_count) - 1)) {
         api_log_limited(peer->channel, API_LOG_LANE, "no lane to PE %d is left", peer->pe);
         return -ENOTCONN;
     }
@@ -113,7 +112,7 @@ int api_put_part_possible(const struct api_transfer *t)
 static void api_put_plain_max(struct api_peer *peer, const struct braid_key *key)
 {
     const struct braid *b = peer->channel->braid;
-    bool none = peer->dead || peer->fenced || b->options.tail;
+    bool none = peer->order.dead || peer->fenced || b->options.tail;
     peer->plain_max = none ? 0 : peer->max_msg;
     peer->cut_min = plan_put_cut_min(b->options.stripe_min, peer->lane_count, api_paced(b));
     peer->key_head = rail_wire_key_head(key->bytes);

@@ -55,18 +55,17 @@ static void api_quiet_begin(struct api_peer *peer)
  * need never end. Each turn says anew what is wanted, since another thread's quiet may have ended meanwhile. */
 static int api_quiet_wait(struct api_peer *peer)
 {
-    struct plan_order_in in = api_order_in(peer, PLAN_MAX_LANES);
     struct plan_wait goal;
     bool known = false;
     for (;;) {
         if (!known && peer->ops == 0) {
-            plan_order_mark(&in, PLAN_WORD_GATE, &goal);
+            plan_order_mark(&peer->order, PLAN_MAX_LANES, PLAN_WORD_GATE, &goal);
             known = true;
         }
         if (known && api_flush_reached(peer, &goal))
             return 0;
         if (known) {
-            api_flush_want(peer, PLAN_MAX_LANES, &goal);
+            api_flush_want(peer, &goal);
             api_drive(peer, true);
         }
         int rc = api_turn(peer->channel, UINT64_MAX);
@@ -126,7 +125,7 @@ static int api_flush_local(struct api_peer *self)
                 api_flush_probe(self, k);
             left += !api_flush_since(self, k, no[k]);
         }
-        if (self->dead) {
+        if (self->order.dead) {
             api_log_limited(self->channel, API_LOG_LANE, "own memory cannot be flushed: a lane to oneself is lost");
             return -ENOTCONN;
         }

@@ -12,7 +12,6 @@
 static struct api_word api_word_write(struct api_peer *peer, const struct braid_remote *dst, uint64_t value,
                                       unsigned bytes)
 {
-    struct plan_order_in in = api_order_in(peer, peer->word);
     return (struct api_word){
         .kind = PLAN_WORD_WRITE,
         .lane = (uint8_t)peer->word,
@@ -23,7 +22,7 @@ static struct api_word api_word_write(struct api_peer *peer, const struct braid_
                 .epoch = peer->epoch,
                 .len = bytes,
                 .remote_addr = dst->addr,
-                .rkey = rail_wire_view_rkey(dst->key->bytes, peer->remote_rail[peer->word], plan_order_strict_key(&in)),
+                .rkey = rail_wire_view_rkey(dst->key->bytes, peer->remote_rail[peer->word], plan_order_strict_key(&peer->order)),
                 .operand = value,
                 .immediate = true,
             },

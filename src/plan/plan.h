@@ -411,10 +411,10 @@ enum plan_word {
     PLAN_WORD_GATE     /**< bulk that must follow all before it: behind nothing by itself */
 };
 
+/** What is asked about a peer; kept beside its counts, since it changes seldom. */
 struct plan_order_in {
     const struct plan_counts *counts;
     unsigned lanes;    /**< 1..PLAN_MAX_LANES */
-    unsigned lane;     /**< it travels on; >= lanes: any */
     uint16_t dead;     /**< bit k: lane k has failed and what it had not completed is lost */
     bool message_lost; /**< an atomic that the target was to execute has failed: its count will not move again */
     bool unordered;    /**< QPs may place writes out of order */
@@ -430,32 +430,54 @@ enum plan_order {
 };
 
 /** What counts as visible: the flushed counts; in drain, the old method, and with that rule switched off, those acknowledged. */
-const uint64_t *plan_order_visible(const struct plan_order_in *in);
+static inline const uint64_t *plan_order_visible(const struct plan_order_in *in)
+{
+    return in->drain || (in->faults & PLAN_FAULT_FLUSH) ? in->counts->acked : in->counts->flushed;
+}
 
 /** Whether it may be marked: the `before` bulk puts accepted before it are among the `handed` that lanes have been given. */
-bool plan_order_handed(const struct plan_order_in *in, uint64_t before, uint64_t handed);
+static inline bool plan_order_handed(const struct plan_order_in *in, uint64_t before, uint64_t handed)
+{
+    return before <= handed || (in->faults & PLAN_FAULT_DEFER);
+}
 
 /** Whether a word op keeps its caller inside until it may be posted: the old method. */
-bool plan_order_blocks(const struct plan_order_in *in);
+static inline bool plan_order_blocks(const struct plan_order_in *in)
+{
+    return in->drain && !(in->faults & PLAN_FAULT_DEFER);
+}
 
 /** Whether word ops that are writes go with the strict key. */
-bool plan_order_strict_key(const struct plan_order_in *in);
+static inline bool plan_order_strict_key(const struct plan_order_in *in)
+{
+    return !(in->faults & PLAN_FAULT_KEYS);
+}
 
-/** The counts that an op of this kind must wait for, where all that was accepted before it is in counts->posted. */
-void plan_order_mark(const struct plan_order_in *in, enum plan_word word, struct plan_wait *out);
+/** Whether there is anything that an op could wait for in vain: without it plan_order() never says PLAN_ORDER_NEVER. */
+static inline bool plan_order_lossy(const struct plan_order_in *in)
+{
+    return in->dead || in->message_lost;
+}
+
+/** The counts that an op of this kind must wait for, where all that was accepted before it is in counts->posted. lane: that it
+ *  travels on; >= in->lanes: any. */
+void plan_order_mark(const struct plan_order_in *in, unsigned lane, enum plan_word word, struct plan_wait *out);
 
 /**
  * A word op has come to the head of the FIFO: word ops that waited before it when it was marked were not in the counts then,
  * and are posted now. last[k] is the number of the last word op posted on lane k (PLAN_MESSAGE included).
  */
-void plan_order_raise(const struct plan_order_in *in, enum plan_word word, const uint64_t *last,
+void plan_order_raise(const struct plan_order_in *in, unsigned lane, enum plan_word word, const uint64_t *last,
                       struct plan_wait *wait);
 
-/** Whether an op with these waits may be posted. */
-enum plan_order plan_order(const struct plan_order_in *in, const struct plan_wait *wait);
+/** Whether an op with these waits may be posted on the lane (>= in->lanes: on any). */
+enum plan_order plan_order(const struct plan_order_in *in, unsigned lane, const struct plan_wait *wait);
 
 /** The lanes, as bits, on which a flush is needed before it may. */
 uint32_t plan_order_flush(const struct plan_order_in *in, const struct plan_wait *wait);
+
+/** The lanes, as bits, on which one is needed before all that has been posted is proved visible, in drain mode too. */
+uint32_t plan_order_flush_all(const struct plan_order_in *in);
 
 /* ---- overlap: puts to bytes that are still being written --------------------------------------------------------- */
 
@@ -475,9 +497,14 @@ enum plan_overlap_answer {
 struct plan_overlap_entry {
     uint64_t first, last; /**< its first and last byte */
     uint64_t link[2];     /**< next older entry under the same hash, for each of the two granules that it may touch */
-    uint32_t lanes;       /**< bit k: count[k][slot of the entry] holds, PLAN_MESSAGE included */
-    bool posted;          /**< no further piece will follow */
-    uint8_t run;          /**< it lies in run[run]; PLAN_OVERLAP_RUNS: in none, so it is in the hash */
+    uint64_t count;       /**< whole: it was the count-th on its lane */
+    uint32_t lanes;       /**< else bit k: count[k][slot of the entry] holds, PLAN_MESSAGE included */
+    struct plan_overlap_state {
+        uint8_t run;  /**< it lies in run[run]; PLAN_OVERLAP_RUNS: in none, so it is in the hash */
+        bool posted;  /**< no further piece will follow */
+        bool whole;   /**< it went out whole, on this lane: lanes says nothing */
+        uint8_t lane;
+    } state;
 };
 
 /** A range that holds entries whose addresses rise with their tickets; it may have gaps. */
@@ -533,10 +560,9 @@ void plan_overlap_posted(struct plan_overlap *table, uint64_t ticket, unsigned l
 /** plan_overlap_posted() of an op that plan_overlap_append() took and that went out whole. */
 static inline void plan_overlap_whole(struct plan_overlap *table, uint64_t ticket, unsigned lane, uint64_t count)
 {
-    unsigned slot = (unsigned)(ticket % PLAN_OVERLAP_ENTRIES);
-    table->count[lane][slot] = count;
-    table->entry[slot].lanes = UINT32_C(1) << lane;
-    table->entry[slot].posted = true;
+    struct plan_overlap_entry *e = &table->entry[ticket % PLAN_OVERLAP_ENTRIES];
+    e->count = count;
+    e->state = (struct plan_overlap_state){e->state.run, true, true, (uint8_t)lane};
 }
 
 /** No (further) piece of an op will be posted: it has failed, or the last one was not called so. Once an op. */

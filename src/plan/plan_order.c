@@ -6,26 +6,6 @@
  */
 #include "plan.h"
 
-const uint64_t *plan_order_visible(const struct plan_order_in *in)
-{
-    return in->drain || (in->faults & PLAN_FAULT_FLUSH) ? in->counts->acked : in->counts->flushed;
-}
-
-bool plan_order_handed(const struct plan_order_in *in, uint64_t before, uint64_t handed)
-{
-    return before <= handed || (in->faults & PLAN_FAULT_DEFER);
-}
-
-bool plan_order_blocks(const struct plan_order_in *in)
-{
-    return in->drain && !(in->faults & PLAN_FAULT_DEFER);
-}
-
-bool plan_order_strict_key(const struct plan_order_in *in)
-{
-    return !(in->faults & PLAN_FAULT_KEYS);
-}
-
 /* Whether an op of this kind must know that earlier writes on its own lane are visible. */
 static bool plan_order_own(const struct plan_order_in *in, enum plan_word word)
 {
@@ -48,31 +28,32 @@ static bool plan_order_answers(const struct plan_order_in *in, enum plan_word wo
     return word != PLAN_WORD_MESSAGE || in->message_lost;
 }
 
-void plan_order_mark(const struct plan_order_in *in, enum plan_word word, struct plan_wait *out)
+void plan_order_mark(const struct plan_order_in *in, unsigned lane, enum plan_word word, struct plan_wait *out)
 {
     bool own = plan_order_own(in, word);
     bool others = word == PLAN_WORD_GATE || !(in->faults & PLAN_FAULT_DEFER);
     for (unsigned k = 0; k < in->lanes; k++)
-        out->count[k] = (k == in->lane ? own : others) ? in->counts->posted[k] : 0;
+        out->count[k] = (k == lane ? own : others) ? in->counts->posted[k] : 0;
     out->count[PLAN_MESSAGE] = others && plan_order_answers(in, word) ? in->counts->posted[PLAN_MESSAGE] : 0;
 }
 
-void plan_order_raise(const struct plan_order_in *in, enum plan_word word, const uint64_t *last, struct plan_wait *wait)
+void plan_order_raise(const struct plan_order_in *in, unsigned lane, enum plan_word word, const uint64_t *last,
+                      struct plan_wait *wait)
 {
     bool own = plan_order_own(in, word), others = !(in->faults & PLAN_FAULT_DEFER);
     for (unsigned k = 0; k < in->lanes; k++) {
-        if (k == in->lane ? own : others)
+        if (k == lane ? own : others)
             wait->count[k] = max_u64(wait->count[k], last[k]);
     }
     if (others && plan_order_answers(in, word))
         wait->count[PLAN_MESSAGE] = max_u64(wait->count[PLAN_MESSAGE], last[PLAN_MESSAGE]);
 }
 
-enum plan_order plan_order(const struct plan_order_in *in, const struct plan_wait *wait)
+enum plan_order plan_order(const struct plan_order_in *in, unsigned lane, const struct plan_wait *wait)
 {
     const uint64_t *visible = plan_order_visible(in);
-    bool gate = in->lane >= in->lanes, waiting = false, lost = false;
-    if (!gate && (in->dead >> in->lane & 1))
+    bool gate = lane >= in->lanes, waiting = false, lost = false;
+    if (!gate && (in->dead >> lane & 1))
         return PLAN_ORDER_NEVER;
     for (unsigned k = 0; k < in->lanes; k++) {
         if (visible[k] >= wait->count[k])
@@ -95,12 +76,23 @@ enum plan_order plan_order(const struct plan_order_in *in, const struct plan_wai
     return waiting ? PLAN_ORDER_WAIT : PLAN_ORDER_NOW;
 }
 
+uint32_t plan_order_flush_all(const struct plan_order_in *in)
+{
+    const struct plan_counts *c = in->counts;
+    uint32_t lanes = 0;
+    if (in->faults & PLAN_FAULT_FLUSH)
+        return 0;
+    for (unsigned k = 0; k < in->lanes; k++)
+        lanes |= (uint32_t)(c->flushed[k] < c->posted[k]) << k;
+    return lanes & ~(uint32_t)in->dead;
+}
+
 uint32_t plan_order_flush(const struct plan_order_in *in, const struct plan_wait *wait)
 {
     uint32_t lanes = 0;
     if (in->drain || (in->faults & PLAN_FAULT_FLUSH))
         return 0;
     for (unsigned k = 0; k < in->lanes; k++)
-        lanes |= (uint32_t)(in->counts->flushed[k] < wait->count[k] && !(in->dead >> k & 1)) << k;
-    return lanes;
+        lanes |= (uint32_t)(in->counts->flushed[k] < wait->count[k]) << k;
+    return lanes & ~(uint32_t)in->dead;
 }

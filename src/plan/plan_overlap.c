@@ -12,6 +12,8 @@
  */
 #include "plan.h"
 
+#include <string.h>
+
 #define PLAN_OVERLAP_LONGEST (UINT64_C(1) << 62)       /* of one entry: its granule must fit */
 #define ATTR_SLOW            __attribute__((noinline)) /* keeps what is rare out of what is not */
 #define PLAN_OVERLAP_PROBES  16u /* granules of one size; above that it is cheaper to look at all entries */
@@ -56,7 +58,9 @@ static inline unsigned plan_overlap_slot(uint64_t ticket)
 static inline bool plan_overlap_open(const struct plan_overlap *table, unsigned slot, const uint64_t *flushed)
 {
     const struct plan_overlap_entry *e = &table->entry[slot];
-    if (!e->posted)
+    if (e->state.whole)
+        return flushed[e->state.lane] < e->count;
+    if (!e->state.posted)
         return true;
     for (uint64_t left = e->lanes; left; left &= left - 1) {
         size_t k = (size_t)__builtin_ctzll(left);
@@ -71,13 +75,13 @@ static ATTR_SLOW void plan_overlap_judge(struct plan_overlap_found *found, const
                                          unsigned slot, const uint64_t *flushed)
 {
     const struct plan_overlap_entry *e = &table->entry[slot];
-    if (!e->posted) {
+    if (!e->state.posted) {
         *found = (struct plan_overlap_found){PLAN_MESSAGE, true};
         return;
     }
-    for (uint32_t left = e->lanes; left; left &= left - 1) {
+    for (uint32_t left = e->state.whole ? UINT32_C(1) << e->state.lane : e->lanes; left; left &= left - 1) {
         unsigned k = (unsigned)__builtin_ctz(left);
-        if (flushed[k] >= table->count[k][slot])
+        if (flushed[k] >= (e->state.whole ? e->count : table->count[k][slot]))
             continue;
         found->gate |= k == PLAN_MESSAGE || (found->lane != PLAN_COUNTS && found->lane != k);
         found->lane = k;
@@ -265,8 +269,7 @@ uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t le
     e->first = addr;
     e->last = last;
     e->lanes = 0;
-    e->posted = false;
-    e->run = (uint8_t)run;
+    e->state = (struct plan_overlap_state){.run = (uint8_t)run};
     table->head = ticket + 1;
     if (run == PLAN_OVERLAP_RUNS) {
         plan_overlap_hash(table, e, ticket);
@@ -296,8 +299,7 @@ bool plan_overlap_append(struct plan_overlap *table, uint64_t addr, uint64_t len
     e->first = addr;
     e->last = run->last = addr + (len - 1);
     e->lanes = 0;
-    e->posted = false;
-    e->run = (uint8_t)recent;
+    e->state = (struct plan_overlap_state){.run = (uint8_t)recent};
     run->entries++;
     table->head = head + 1;
     *ticket = head;
@@ -314,7 +316,7 @@ void plan_overlap_posted(struct plan_overlap *table, uint64_t ticket, unsigned l
     struct plan_overlap_entry *e = &table->entry[plan_overlap_slot(ticket)];
     table->count[lane][plan_overlap_slot(ticket)] = count;
     e->lanes |= UINT32_C(1) << lane;
-    e->posted = last;
+    e->state.posted = last;
 }
 
 void plan_overlap_all_posted(struct plan_overlap *table, uint64_t ticket)
@@ -322,7 +324,7 @@ void plan_overlap_all_posted(struct plan_overlap *table, uint64_t ticket)
     if (ticket == PLAN_OVERLAP_LOST)
         table->lost_open--;
     else
-        table->entry[plan_overlap_slot(ticket)].posted = true;
+        table->entry[plan_overlap_slot(ticket)].state.posted = true;
 }
 
 /* Entries that lay in a run go from its front; `last`: the end of the last of them. */
@@ -340,34 +342,41 @@ static inline void plan_overlap_shrink(struct plan_overlap *table, unsigned k, u
         table->clear = 0;
 }
 
-/* plan_overlap_open(), short for what nearly every entry is: written on one lane. */
-static inline bool plan_overlap_waits(const struct plan_overlap *table, const struct plan_overlap_entry *e,
-                                      unsigned slot, const uint64_t *flushed)
+static inline uint32_t plan_overlap_same(const struct plan_overlap_entry *e)
 {
-    uint32_t lanes = e->lanes;
-    if (!e->posted)
-        return true;
-    if (lanes & (lanes - 1) || !lanes)
-        return plan_overlap_open(table, slot, flushed);
-    unsigned k = (unsigned)__builtin_ctz(lanes);
-    return flushed[k] < table->count[k][slot];
+    uint32_t same;
+    memcpy(&same, &e->state, sizeof(same));
+    return same;
 }
 
-/* Forgets entries of one run, or of none, from `tail` on; the next tail. */
+_Static_assert(sizeof(struct plan_overlap_state) == sizeof(uint32_t), "states are compared as one number");
+
+/* The end of the stretch from `tail` on of entries that went out whole on one lane, lie in one run, and are flushed. */
+static inline uint64_t plan_overlap_stretch(const struct plan_overlap *table, uint64_t tail, const uint64_t *flushed)
+{
+    const struct plan_overlap_entry *e = &table->entry[plan_overlap_slot(tail)];
+    uint64_t head = table->head, seen = flushed[e->state.lane];
+    uint32_t same = plan_overlap_same(e);
+    do {
+        e = &table->entry[plan_overlap_slot(tail)];
+        if (plan_overlap_same(e) != same || e->count > seen)
+            break;
+    } while (++tail != head);
+    return tail;
+}
+
+/* Forgets entries of one kind from `tail` on; the next tail. */
 static inline uint64_t plan_overlap_forget(struct plan_overlap *table, uint64_t tail, const uint64_t *flushed)
 {
-    uint64_t head = table->head, first = tail, last = 0;
-    unsigned run = table->entry[plan_overlap_slot(tail)].run;
-    do {
-        unsigned slot = plan_overlap_slot(tail);
-        const struct plan_overlap_entry *e = &table->entry[slot];
-        if (e->run != run || plan_overlap_waits(table, e, slot, flushed))
-            break;
-        last = e->last;
-    } while (++tail != head);
-    if (tail != first)
-        plan_overlap_shrink(table, run, last, (uint32_t)(tail - first));
-    return tail;
+    unsigned slot = plan_overlap_slot(tail), run = table->entry[slot].state.run;
+    uint64_t end;
+    if (table->entry[slot].state.whole)
+        end = plan_overlap_stretch(table, tail, flushed);
+    else
+        end = tail + !plan_overlap_open(table, slot, flushed);
+    if (end != tail)
+        plan_overlap_shrink(table, run, table->entry[plan_overlap_slot(end - 1)].last, (uint32_t)(end - tail));
+    return end;
 }
 
 void plan_overlap_trim(struct plan_overlap *table, const uint64_t *flushed)

@@ -7,17 +7,21 @@
 
 #include "plan.h"
 
-/* Three lanes, of which the word op takes lane 1. */
+/* The lane that the word op takes. */
+static unsigned taken;
+
+/* Three lanes, and lane 1 taken. */
 static struct plan_order_in three(const struct plan_counts *counts)
 {
-    return (struct plan_order_in){.counts = counts, .lanes = 3, .lane = 1};
+    taken = 1;
+    return (struct plan_order_in){.counts = counts, .lanes = 3};
 }
 
 static struct plan_wait mark(const struct plan_order_in *in, enum plan_word word)
 {
     struct plan_wait wait;
     memset(&wait, 0x5a, sizeof(wait));
-    plan_order_mark(in, word, &wait);
+    plan_order_mark(in, taken, word, &wait);
     return wait;
 }
 
@@ -27,7 +31,7 @@ static enum plan_order ask(const struct plan_counts *counts, const struct plan_w
     struct plan_order_in in = three(counts);
     in.dead = dead;
     in.faults = faults;
-    return plan_order(&in, wait);
+    return plan_order(&in, taken, wait);
 }
 
 static struct plan_wait mark_atomic(const struct plan_counts *counts)
@@ -44,7 +48,7 @@ static void nothing_outstanding_goes_at_once(void **state)
     in.unordered = true;
     for (enum plan_word word = PLAN_WORD_WRITE; word <= PLAN_WORD_GATE; word++) {
         struct plan_wait wait = mark(&in, word);
-        assert_int_equal(plan_order(&in, &wait), PLAN_ORDER_NOW);
+        assert_int_equal(plan_order(&in, taken, &wait), PLAN_ORDER_NOW);
         assert_int_equal(plan_order_flush(&in, &wait), 0);
     }
 }
@@ -57,7 +61,7 @@ static void the_own_lane_is_not_waited_for(void **state)
     assert_int_equal(ask(&counts, &wait, 0, 0), PLAN_ORDER_NOW);
     struct plan_order_in in = three(&counts);
     wait = mark(&in, PLAN_WORD_WRITE);
-    assert_int_equal(plan_order(&in, &wait), PLAN_ORDER_NOW);
+    assert_int_equal(plan_order(&in, taken, &wait), PLAN_ORDER_NOW);
 }
 
 static void another_lane_is_waited_for_to_the_last_write(void **state)
@@ -102,14 +106,14 @@ static void the_fault_switches_off_waiting_alone(void **state)
     struct plan_order_in in = three(&counts);
     in.faults = PLAN_FAULT_DEFER;
     struct plan_wait wait = mark(&in, PLAN_WORD_ATOMIC);
-    assert_int_equal(plan_order(&in, &wait), PLAN_ORDER_NOW);
+    assert_int_equal(plan_order(&in, taken, &wait), PLAN_ORDER_NOW);
     in.dead = 1u << 1;
-    assert_int_equal(plan_order(&in, &wait), PLAN_ORDER_NEVER);
+    assert_int_equal(plan_order(&in, taken, &wait), PLAN_ORDER_NEVER);
     /* A gate is another rule. */
     in.dead = 0;
-    in.lane = in.lanes;
+    taken = in.lanes;
     wait = mark(&in, PLAN_WORD_GATE);
-    assert_int_equal(plan_order(&in, &wait), PLAN_ORDER_WAIT);
+    assert_int_equal(plan_order(&in, taken, &wait), PLAN_ORDER_WAIT);
 }
 
 /* A word op was marked while one before it still waited; that one has been posted since, and so has later bulk. */
@@ -125,22 +129,22 @@ static void a_word_op_is_raised_to_those_before_it(void **state)
                      atomic = mark(&in, PLAN_WORD_ATOMIC);
     counts.posted[1] = 9; /* the word op is the second, bulk the rest */
     counts.posted[PLAN_MESSAGE] = 1;
-    plan_order_raise(&in, PLAN_WORD_WRITE, last, &write);
-    plan_order_raise(&in, PLAN_WORD_MESSAGE, last, &message);
-    plan_order_raise(&in, PLAN_WORD_ATOMIC, last, &atomic);
+    plan_order_raise(&in, taken, PLAN_WORD_WRITE, last, &write);
+    plan_order_raise(&in, taken, PLAN_WORD_MESSAGE, last, &message);
+    plan_order_raise(&in, taken, PLAN_WORD_ATOMIC, last, &atomic);
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(plan_order(&in, &write), PLAN_ORDER_WAIT);
-        assert_int_equal(plan_order(&in, &message), i ? PLAN_ORDER_NOW : PLAN_ORDER_WAIT);
-        assert_int_equal(plan_order(&in, &atomic), PLAN_ORDER_WAIT); /* for the message alone */
+        assert_int_equal(plan_order(&in, taken, &write), PLAN_ORDER_WAIT);
+        assert_int_equal(plan_order(&in, taken, &message), i ? PLAN_ORDER_NOW : PLAN_ORDER_WAIT);
+        assert_int_equal(plan_order(&in, taken, &atomic), PLAN_ORDER_WAIT); /* for the message alone */
         counts.flushed[1] = 2;
     }
     counts.flushed[PLAN_MESSAGE] = 1;
-    assert_int_equal(plan_order(&in, &write), PLAN_ORDER_NOW);
-    assert_int_equal(plan_order(&in, &atomic), PLAN_ORDER_NOW);
+    assert_int_equal(plan_order(&in, taken, &write), PLAN_ORDER_NOW);
+    assert_int_equal(plan_order(&in, taken, &atomic), PLAN_ORDER_NOW);
     /* It never lowers what was marked. */
     counts = (struct plan_counts){.posted = {5, 5, 5}};
     struct plan_wait far = mark(&in, PLAN_WORD_WRITE), same = far;
-    plan_order_raise(&in, PLAN_WORD_WRITE, (const uint64_t[PLAN_COUNTS]){1, 1, 1}, &far);
+    plan_order_raise(&in, taken, PLAN_WORD_WRITE, (const uint64_t[PLAN_COUNTS]){1, 1, 1}, &far);
     assert_memory_equal(&far, &same, sizeof(far));
 }
 
@@ -180,7 +184,7 @@ static void each_kind_waits_for_what_does_not_stay_behind_by_itself(void **state
         in.mixed = cases[i].mixed;
         in.faults = cases[i].faults;
         if (cases[i].word == PLAN_WORD_GATE)
-            in.lane = PLAN_MAX_LANES;
+            taken = PLAN_MAX_LANES;
         struct plan_wait wait = mark(&in, cases[i].word);
         uint32_t waits = 0;
         for (unsigned k = 0; k < in.lanes; k++)
@@ -191,10 +195,10 @@ static void each_kind_waits_for_what_does_not_stay_behind_by_itself(void **state
         /* One after the other becomes visible; it goes with the last. */
         for (uint32_t left = cases[i].waits; left; left &= left - 1) {
             unsigned k = (unsigned)__builtin_ctz(left);
-            assert_int_equal(plan_order(&in, &wait), PLAN_ORDER_WAIT);
+            assert_int_equal(plan_order(&in, taken, &wait), PLAN_ORDER_WAIT);
             counts.flushed[k] = counts.posted[k];
         }
-        assert_int_equal(plan_order(&in, &wait), PLAN_ORDER_NOW);
+        assert_int_equal(plan_order(&in, taken, &wait), PLAN_ORDER_NOW);
     }
 }
 
@@ -206,12 +210,12 @@ static void an_acknowledgement_is_enough_for_drain_alone(void **state)
     drain.drain = true;
     fault.faults = PLAN_FAULT_FLUSH;
     struct plan_wait wait = mark(&in, PLAN_WORD_ATOMIC);
-    assert_int_equal(plan_order(&drain, &wait), PLAN_ORDER_WAIT);
-    assert_int_equal(plan_order(&fault, &wait), PLAN_ORDER_WAIT);
+    assert_int_equal(plan_order(&drain, taken, &wait), PLAN_ORDER_WAIT);
+    assert_int_equal(plan_order(&fault, taken, &wait), PLAN_ORDER_WAIT);
     counts.acked[0] = 5;
-    assert_int_equal(plan_order(&drain, &wait), PLAN_ORDER_NOW);
-    assert_int_equal(plan_order(&fault, &wait), PLAN_ORDER_NOW);
-    assert_int_equal(plan_order(&in, &wait), PLAN_ORDER_WAIT);
+    assert_int_equal(plan_order(&drain, taken, &wait), PLAN_ORDER_NOW);
+    assert_int_equal(plan_order(&fault, taken, &wait), PLAN_ORDER_NOW);
+    assert_int_equal(plan_order(&in, taken, &wait), PLAN_ORDER_WAIT);
     assert_int_equal(plan_order_flush(&drain, &wait), 0);
     assert_int_equal(plan_order_flush(&fault, &wait), 0);
     assert_int_equal(plan_order_flush(&in, &wait), 1u << 0);
@@ -236,11 +240,30 @@ static void flushes_are_asked_for_where_they_can_help(void **state)
     struct plan_counts counts = {.posted = {5, 2, 3}, .flushed = {5, 1, 2}};
     counts.posted[PLAN_MESSAGE] = 1;
     struct plan_order_in in = three(&counts);
-    in.lane = PLAN_MAX_LANES;
+    taken = PLAN_MAX_LANES;
     struct plan_wait wait = mark(&in, PLAN_WORD_GATE);
     assert_int_equal(plan_order_flush(&in, &wait), 1u << 1 | 1u << 2);
+    assert_int_equal(plan_order_flush_all(&in), 1u << 1 | 1u << 2);
     in.dead = 1u << 2;
     assert_int_equal(plan_order_flush(&in, &wait), 1u << 1);
+    assert_int_equal(plan_order_flush_all(&in), 1u << 1);
+    in.drain = true; /* a quiet needs proof in this mode too */
+    assert_int_equal(plan_order_flush(&in, &wait), 0);
+    assert_int_equal(plan_order_flush_all(&in), 1u << 1);
+    in.faults = PLAN_FAULT_FLUSH;
+    assert_int_equal(plan_order_flush_all(&in), 0);
+}
+
+static void what_can_be_lost_is_known(void **state)
+{
+    (void)state;
+    struct plan_order_in in = three(NULL);
+    assert_false(plan_order_lossy(&in));
+    in.dead = 1u << 1;
+    assert_true(plan_order_lossy(&in));
+    in.dead = 0;
+    in.message_lost = true;
+    assert_true(plan_order_lossy(&in));
 }
 
 /*
@@ -256,9 +279,9 @@ static unsigned run_model(uint64_t *random, unsigned faults)
     uint64_t issued_before[PLAN_MAX_LANES] = {0}, visible[PLAN_MAX_LANES] = {0};
     unsigned lanes = 1 + (unsigned)(unit_random(random) % PLAN_MAX_LANES), violations = 0;
     enum plan_word word = PLAN_WORD_WRITE;
+    taken = (unsigned)(unit_random(random) % lanes);
     struct plan_order_in in = {.counts = &counts,
                                .lanes = lanes,
-                               .lane = (unsigned)(unit_random(random) % lanes),
                                .unordered = unit_random(random) % 2,
                                .mixed = unit_random(random) % 2,
                                .faults = faults};
@@ -278,20 +301,20 @@ static unsigned run_model(uint64_t *random, unsigned faults)
             counts.flushed[k] = counts.acked[k];
         } else if (!waiting) {
             word = (enum plan_word)(unit_random(random) % 3);
-            plan_order_mark(&in, word, &wait);
+            plan_order_mark(&in, taken, word, &wait);
             memcpy(issued_before, counts.posted, sizeof(issued_before));
             waiting = true;
         }
-        if (waiting && plan_order(&in, &wait) == PLAN_ORDER_NOW) {
+        if (waiting && plan_order(&in, taken, &wait) == PLAN_ORDER_NOW) {
             bool own = word == PLAN_WORD_MESSAGE || in.mixed || (word == PLAN_WORD_WRITE && in.unordered);
             for (unsigned j = 0; j < lanes; j++)
-                violations += (j != in.lane || own) && visible[j] < issued_before[j];
+                violations += (j != taken || own) && visible[j] < issued_before[j];
             waiting = false;
         }
     }
     memcpy(counts.flushed, counts.posted, sizeof(counts.flushed));
     memcpy(counts.acked, counts.posted, sizeof(counts.acked));
-    assert_true(!waiting || plan_order(&in, &wait) == PLAN_ORDER_NOW);
+    assert_true(!waiting || plan_order(&in, taken, &wait) == PLAN_ORDER_NOW);
     return violations;
 }
 
@@ -324,6 +347,7 @@ int main(void)
         cmocka_unit_test(an_acknowledgement_is_enough_for_drain_alone),
         cmocka_unit_test(words_wait_for_bulk_and_drain_keeps_the_caller),
         cmocka_unit_test(flushes_are_asked_for_where_they_can_help),
+        cmocka_unit_test(what_can_be_lost_is_known),
         cmocka_unit_test(a_model_of_lanes_sees_no_violation),
     };
     return cmocka_run_group_tests_name("plan_order", tests, NULL, NULL);
