@@ -105,27 +105,20 @@ static bool api_bulk_slot(const struct api_peer *peer, struct api_flow *flow, st
     if (rail_lane_room(peer->lane[k], RAIL_CLASS_BULK, flow == &peer->put ? RAIL_KIND_WRITE : RAIL_KIND_READ,
                        (uint32_t)len))
         return true;
-    flow->lane[k].slot = false;
     pick->room &= ~(UINT32_C(1) << k);
     return false;
 }
 
-/* Every lane is taken to have a slot until one is asked for and is not there: api_bulk_whole(), api_bulk_cut(). */
-static void api_bulk_slots(const struct api_peer *peer, struct api_flow *flow)
-{
-    for (unsigned k = 0; k < peer->lane_count; k++)
-        flow->lane[k].slot = true;
-}
-
 /* One lane for the whole op: the one it must follow on, or for a medium one the lane that ends first. A lane index, or
  * -EAGAIN, -ENOTCONN. */
-static int api_bulk_lane(const struct api_peer *peer, struct api_flow *flow, const struct api_op *op)
+static int api_bulk_lane(const struct api_flow *flow, const struct plan_pick *pick, const struct api_op *op)
 {
-    if (op->lane == PLAN_MAX_LANES)
-        return plan_stripe_lane(flow->lane, peer->lane_count, peer->channel->now_ns, op->left);
-    if (!flow->lane[op->lane].live)
+    bool any = op->lane == PLAN_MAX_LANES;
+    if (any ? !pick->weights : !flow->lane[op->lane].live)
         return -ENOTCONN;
-    return plan_lane_room(&flow->lane[op->lane]) ? op->lane : -EAGAIN;
+    if (any ? !pick->room : !(pick->room >> op->lane & 1))
+        return -EAGAIN;
+    return any ? (int)plan_pick_lane(pick, flow->lane, op->left) : op->lane;
 }
 
 /* Hands on a whole op, or a quantum of it where it may be cut but must stay on its lane. */
@@ -133,7 +126,7 @@ static int api_bulk_whole(struct api_peer *peer, struct api_flow *flow, struct p
 {
     struct api_op *op = flow->head;
     for (;;) {
-        int k = api_bulk_lane(peer, flow, op);
+        int k = api_bulk_lane(flow, pick, op);
         if (k < 0)
             return k;
         uint64_t len = op->cut ? min_u64(op->left, min_u64(flow->lane[k].quantum, peer->max_msg)) : op->left;
@@ -165,7 +158,6 @@ static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow, struct pla
         .remote_addr = op->remote_addr,
         .len = op->left,
         .behind = flow->bytes - op->left,
-        .cut = true,
         .lanes = peer->lane_count,
         .home = peer->word,
         .home_lead_ns = op->lead ? flow->lane[peer->word].rtt_ns : 0,
@@ -331,7 +323,6 @@ unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
     struct plan_stripe plan;
     plan.next = plan.rests = 0;
     flow->held = false;
-    api_bulk_slots(peer, flow);
     if (flow->stale)
         api_bulk_refresh(peer, flow);
     plan_pick_begin(&pick, flow->lane, peer->lane_count, peer->channel->now_ns);

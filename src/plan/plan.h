@@ -120,13 +120,12 @@ bool plan_atomic_again(unsigned faults);
 /* ---- lanes: what the planner knows of one ------------------------------------------------------------------------ */
 
 /**
- * One lane to one peer; lasts as long as the lane, kept in an array per peer. live and slot are set by the caller; window
+ * One lane to one peer; lasts as long as the lane, kept in an array per peer. live is set by the caller; window
  * and quantum by plan_pace(); mib_ns, weight and rtt_ns by plan_lane_speed(); the rest by plan_lane_posted() and
  * plan_lane_acked().
  */
 struct plan_lane {
     bool live;            /**< may carry new pieces */
-    bool slot;            /**< has a free send-queue slot for bulk now */
     uint8_t stretch;      /**< its window is 2^stretch times as wide, see plan_stretch.h */
     uint32_t mib_ns;      /**< predicted speed: nanoseconds a MiB, > 0 */
     uint32_t weight;      /**< its inverse: 2^32 / mib_ns; bytes = ns * weight >> 12 */
@@ -139,10 +138,10 @@ struct plan_lane {
     uint64_t floor_ns;    /**< not before this: its last piece had not left earlier */
 };
 
-/** Whether a lane may take a piece now. */
+/** Whether a lane may take a piece now, as far as pacing goes. */
 static inline bool plan_lane_room(const struct plan_lane *lane)
 {
-    return lane->live && lane->slot && lane->backlog < lane->window;
+    return lane->live && lane->backlog < lane->window;
 }
 
 struct plan_rate;
@@ -246,12 +245,11 @@ enum plan_class {
     PLAN_CLASS_LARGE   /**< cut over the live lanes */
 };
 
-/** A transfer to be handed to lanes: what is left of it. */
+/** A transfer to be cut and handed to lanes: what is left of it. */
 struct plan_stripe_in {
     uint64_t remote_addr; /**< of the first byte left */
     uint64_t len;         /**< bytes left */
     uint64_t behind;      /**< bytes queued behind it for this peer, as far as they may start without a flush */
-    bool cut;             /**< may be cut; else it goes whole on one lane */
     unsigned lanes;       /**< 1..PLAN_MAX_LANES */
     unsigned home;        /**< lane of the tail; >= lanes: none */
     uint64_t
@@ -271,9 +269,9 @@ struct plan_piece {
     uint64_t len;
 };
 
-/** What plan_stripe() and plan_stripe_lane() look at, kept up to date while many pieces are handed out at one time. */
+/** What plan_stripe(), plan_pull() and plan_pick_lane() look at, kept up to date while many pieces are handed out at one time. */
 struct plan_pick {
-    uint32_t room; /**< bit k: lane k has room */
+    uint32_t room; /**< bit k: lane k has room; the caller may clear it where it finds no send-queue slot */
     uint32_t lanes;
     uint64_t posts; /**< how often something has been posted since plan_pick_begin() */
     uint64_t now_ns;
@@ -326,13 +324,8 @@ bool plan_stripe_behind(const struct plan_stripe_in *in, const struct plan_pick 
  *  one look will do. At least 1. */
 uint64_t plan_stripe_slack(const struct plan_lane *lane, unsigned lanes, uint64_t piece_min);
 
-/**
- * The lane for a whole transfer: of those with room the one that is predicted to end it first, ties to the lower backlog
- * and then to the lower number. -EAGAIN where no lane has room, -ENOTCONN where none is live.
- */
-int plan_stripe_lane(const struct plan_lane *lane, unsigned lanes, uint64_t now_ns, uint64_t len);
-
-/** The lane that plan_stripe_lane() would give; room must not be 0. */
+/** The lane for a whole transfer: of those with room, of which there must be one, that which is predicted to end it first, ties to
+ *  the lower backlog and then to the lower number. */
 static inline unsigned plan_pick_lane(const struct plan_pick *pick, const struct plan_lane *lane, uint64_t len)
 {
     uint32_t room = pick->room;

@@ -67,25 +67,12 @@ void plan_pick_begin(struct plan_pick *pick, const struct plan_lane *lane, unsig
         weights += weight;
         load += weight * ready_ns;
         late_ns = max_u64(late_ns, ready_ns);
-        if (lane[k].slot && lane[k].backlog < lane[k].window)
+        if (lane[k].backlog < lane[k].window)
             pick->room |= UINT32_C(1) << k;
     }
     pick->weights = weights;
     pick->load = load;
     pick->late_ns = late_ns;
-}
-
-int plan_stripe_lane(const struct plan_lane *lane, unsigned lanes, uint64_t now_ns, uint64_t len)
-{
-    struct plan_pick pick;
-    plan_pick_begin(&pick, lane, lanes, now_ns);
-    if (pick.room)
-        return (int)plan_pick_lane(&pick, lane, len);
-    for (unsigned k = 0; k < lanes; k++) {
-        if (lane[k].live)
-            return -EAGAIN;
-    }
-    return -ENOTCONN;
 }
 
 uint64_t plan_pick_much(const struct plan_lane *lane, unsigned lanes)
@@ -362,14 +349,6 @@ bool plan_stripe_behind(const struct plan_stripe_in *in, const struct plan_pick 
     return plan->count > 0;
 }
 
-/* One piece on one lane; the whole, unless no message is that long. */
-static void plan_stripe_whole(const struct plan_stripe_in *in, const struct plan_pick *pick, struct plan_stripe *out)
-{
-    unsigned lane = plan_pick_lane(pick, in->lane, in->len);
-    out->count = 1;
-    out->piece[0] = (struct plan_piece){.lane = lane, .len = plan_stripe_size(in, 0, in->len)};
-}
-
 int plan_stripe(const struct plan_stripe_in *in, const struct plan_pick *pick, struct plan_stripe *out)
 {
     if (in->len == 0 || in->lanes == 0 || in->lanes > PLAN_MAX_LANES ||
@@ -380,10 +359,6 @@ int plan_stripe(const struct plan_stripe_in *in, const struct plan_pick *pick, s
     out->count = out->next = out->rests = 0;
     if (!pick->room)
         return 0;
-    if (!in->cut) {
-        plan_stripe_whole(in, pick, out);
-        return 0;
-    }
     uint64_t slack_ns = in->slack_ns ? in->slack_ns : plan_stripe_slack(in->lane, in->lanes, in->piece_min);
     struct plan_stripe_bids bids;
     bids.count = 0;

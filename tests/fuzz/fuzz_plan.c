@@ -47,7 +47,6 @@ static void fuzz_stripe(struct fuzz_bytes *bytes)
     bool live = false, room = false, waiting = false;
     in.lanes = (unsigned)fuzz_take(bytes, 1) % (PLAN_MAX_LANES + 2);
     in.home = (unsigned)fuzz_take(bytes, 1) % (PLAN_MAX_LANES + 1);
-    in.cut = fuzz_take(bytes, 1) & 1;
     in.remote_addr = take_number(bytes);
     in.len = take_number(bytes);
     in.behind = take_number(bytes);
@@ -59,7 +58,6 @@ static void fuzz_stripe(struct fuzz_bytes *bytes)
     for (unsigned k = 0; k < PLAN_MAX_LANES; k++) {
         uint64_t bits = fuzz_take(bytes, 1);
         lane[k] = (struct plan_lane){.live = bits & 1,
-                                     .slot = bits & 2,
                                      .mib_ns = (uint32_t)take_number(bytes),
                                      .weight = (uint32_t)take_number(bytes),
                                      .rtt_ns = (uint32_t)take_number(bytes),
@@ -67,6 +65,8 @@ static void fuzz_stripe(struct fuzz_bytes *bytes)
                                      .window = take_number(bytes),
                                      .quantum = take_number(bytes),
                                      .end_ns = take_number(bytes)};
+        if (bits & 2) /* full */
+            lane[k].window = min_u64(lane[k].window, lane[k].backlog);
         if (k < in.lanes) {
             live |= lane[k].live;
             room |= plan_lane_room(&lane[k]);
@@ -90,7 +90,7 @@ static void fuzz_stripe(struct fuzz_bytes *bytes)
 static void fuzz_rate(struct fuzz_bytes *bytes)
 {
     struct plan_rate rate;
-    struct plan_lane lane = {.live = true, .slot = true};
+    struct plan_lane lane = {.live = true};
     struct plan_pace_in pace = {.on = true};
     plan_rate_init(&rate, take_number(bytes), (uint32_t)take_number(bytes), take_number(bytes));
     pace.piece_cost_ns = (uint32_t)take_number(bytes);

@@ -13,7 +13,6 @@ enum { NOW = 1000000, MIB_NS = 42783, RTT = 5200 };
 static inline struct plan_lane lane_of(uint64_t mib_ns, uint64_t backlog)
 {
     struct plan_lane lane = {.live = true,
-                             .slot = true,
                              .mib_ns = (uint32_t)mib_ns,
                              .weight = (uint32_t)((UINT64_C(1) << 32) / mib_ns),
                              .rtt_ns = RTT,
@@ -39,7 +38,6 @@ static inline unsigned random_transfer(uint64_t *random, struct plan_stripe_in *
         .remote_addr = unit_random(random) >> 8,
         .len = 1 + random_below(random, UINT64_C(1) << random_below(random, 31)),
         .behind = random_below(random, 2) ? 0 : random_below(random, UINT64_C(1) << random_below(random, 31)),
-        .cut = random_below(random, 8) != 0,
         .lanes = 1 + (unsigned)random_below(random, PLAN_MAX_LANES),
         .home = (unsigned)random_below(random, PLAN_MAX_LANES + 1),
         .home_lead_ns = random_below(random, 2) ? 0 : random_below(random, 20000),
@@ -53,10 +51,11 @@ static inline unsigned random_transfer(uint64_t *random, struct plan_stripe_in *
         lane[k] =
             lane_of(10000 + random_below(random, 400000), random_below(random, 3) ? random_below(random, deep) : 0);
         lane[k].live = random_below(random, 5) != 0;
-        lane[k].slot = random_below(random, 6) != 0;
         lane[k].rtt_ns = (uint32_t)random_below(random, 20000);
         lane[k].quantum = 1 + random_below(random, 200000);
         lane[k].window = random_below(random, 10) ? lane[k].quantum * 2 + random_below(random, 200000) : PLAN_NO_LIMIT;
+        if (random_below(random, 6) == 0)
+            lane[k].window = lane[k].backlog; /* full, and perhaps with nothing on its way */
         live += lane[k].live;
     }
     return live;

@@ -49,7 +49,6 @@ static void many_transfers_are_shared_as_one_is(void **state)
         struct plan_stripe_in in, whole;
         if (!random_transfer(&random, &in, lane))
             continue;
-        in.cut = true;
         in.piece_max = 0;
         whole = in;
         whole.len += whole.behind;
@@ -73,7 +72,6 @@ static void a_plan_serves_only_what_it_was_made_for(void **state)
     struct plan_lane lane[2] = {lane_of(MIB_NS, 0), lane_of(MIB_NS, 0)};
     struct plan_stripe_in in = {.len = 32768,
                                 .behind = 32768,
-                                .cut = true,
                                 .lanes = 2,
                                 .home = 0,
                                 .piece_min = 4096,

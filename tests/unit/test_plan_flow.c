@@ -72,7 +72,7 @@ static void flow_init(struct flow *f, unsigned lanes, const uint64_t *bits, uint
     f->pace.piece_min = f->min.piece_min;
     f->cut = op_len >= f->min.stripe_min;
     for (unsigned k = 0; k < lanes; k++) {
-        f->lane[k] = (struct plan_lane){.live = true, .slot = true};
+        f->lane[k] = (struct plan_lane){.live = true};
         plan_lane_speed(&f->lane[k], &f->wire[k].rate);
         plan_pace(&f->pace, &f->lane[k]);
     }
@@ -89,12 +89,35 @@ static void flow_post(struct flow *f, unsigned k, unsigned op, uint64_t len)
         (struct flow_piece){.op = op, .len = len, .ack_ns = wire->free_ps / 1000 + FLOW_RTT};
     wire->sent += len;
     plan_lane_posted(&f->lane[k], f->now_ns, len);
-    f->lane[k].slot = wire->head - wire->tail < 128;
     f->pieces++;
 }
 
+/* A fresh look at the lanes; send queues have 128 slots. */
+static void flow_look(struct flow *f, struct plan_pick *pick)
+{
+    plan_pick_begin(pick, f->lane, f->lanes, f->now_ns);
+    for (unsigned k = 0; k < f->lanes; k++) {
+        if (f->wire[k].head - f->wire[k].tail >= 128)
+            pick->room &= ~(UINT32_C(1) << k);
+    }
+}
+
+/* Hands out transfers that may not be cut. */
+static void flow_pump_whole(struct flow *f)
+{
+    struct plan_pick pick;
+    for (; f->op_next != f->op_head; f->op_next++) {
+        struct flow_op *op = &f->op[f->op_next % FLOW_OPS];
+        flow_look(f, &pick);
+        if (!pick.room)
+            break;
+        flow_post(f, plan_pick_lane(&pick, f->lane, op->len), f->op_next, op->len);
+        op->handed = op->len;
+    }
+}
+
 /* Hands out what the lanes take. */
-static void flow_pump(struct flow *f)
+static void flow_pump_cut(struct flow *f)
 {
     struct plan_pick pick = {0};
     struct plan_stripe out = {0};
@@ -103,7 +126,6 @@ static void flow_pump(struct flow *f)
         struct plan_stripe_in in = {.remote_addr = (uint64_t)(f->op_next % 16) * f->op_len + op->handed,
                                     .len = op->len - op->handed,
                                     .behind = (f->op_head - f->op_next - 1) * f->op_len,
-                                    .cut = f->cut,
                                     .lanes = f->lanes,
                                     .home = f->home,
                                     .home_lead_ns = f->lead_ns,
@@ -113,7 +135,7 @@ static void flow_pump(struct flow *f)
                                     .lane = f->lane};
         pick.posts = out.posts; /* only what it said has been posted */
         if (!plan_stripe_behind(&in, &pick, &out)) {
-            plan_pick_begin(&pick, f->lane, f->lanes, f->now_ns);
+            flow_look(f, &pick);
             assert_int_equal(plan_stripe(&in, &pick, &out), 0);
         }
         if (!out.count)
@@ -124,6 +146,14 @@ static void flow_pump(struct flow *f)
         }
         f->op_next += op->handed == op->len;
     }
+}
+
+static void flow_pump(struct flow *f)
+{
+    if (f->cut)
+        flow_pump_cut(f);
+    else
+        flow_pump_whole(f);
     for (unsigned k = 0; k < f->lanes; k++)
         f->wire[k].held = f->wire[k].held && f->lane[k].backlog >= f->lane[k].window;
 }
@@ -155,7 +185,6 @@ static bool flow_poll(struct flow *f)
                 plan_pace(&f->pace, &f->lane[k]);
             }
             wire->held = true;
-            f->lane[k].slot = true;
             if (f->lane[k].backlog == 0)
                 plan_rate_idle(&wire->rate);
             f->op[piece->op % FLOW_OPS].acked += piece->len;

@@ -174,7 +174,7 @@ static void strange_clocks_do_no_harm(void **state)
 static struct plan_lane lane_of(uint64_t bits)
 {
     struct plan_rate rate = rate_of(bits);
-    struct plan_lane lane = {.live = true, .slot = true};
+    struct plan_lane lane = {.live = true};
     plan_lane_speed(&lane, &rate);
     return lane;
 }
@@ -284,13 +284,14 @@ static void lanes_are_taken_to_be_equally_far(void **state)
         rate[k] = rate_of(UINT64_C(200000000000));
         rate[k].rtt_ns = measured[k];
         lane[k].live = k != 3;
-        lane[k].slot = true;
         lane[k].window = PLAN_NO_LIMIT;
     }
     plan_pace_even(lane, rate, 4);
     for (unsigned i = 0; i < 30; i++) {
-        int k = plan_stripe_lane(lane, 4, 1000, 8192);
-        assert_true(k >= 0 && k < 3);
+        struct plan_pick pick;
+        plan_pick_begin(&pick, lane, 4, 1000);
+        assert_int_equal(pick.room, 7);
+        unsigned k = plan_pick_lane(&pick, lane, 8192);
         plan_lane_posted(&lane[k], 1000, 8192);
         got[k]++;
     }

@@ -40,7 +40,7 @@ static void model(uint64_t line_bits, uint64_t rtt_ns, uint64_t far_ns)
     m = (struct model){.far_ns = far_ns, .now = 1000000};
     plan_rate_init(&m.rate, line_bits, 4096, rtt_ns);
     plan_rate_rtt(&m.rate, rtt_ns);
-    m.lane.live = m.lane.slot = true;
+    m.lane.live = true;
     m.pace = (struct plan_pace_in){.on = true, .piece_cost_ns = 150, .total_weight = m.rate.weight, .piece_min = 8192};
     m.wire_mib_ns = m.rate.mib_ns;
     repace();
