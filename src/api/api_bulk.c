@@ -316,19 +316,29 @@ static void api_bulk_refresh(const struct api_peer *peer, struct api_flow *flow)
         flow->quantum = max_u64(flow->quantum, flow->lane[k].quantum);
 }
 
+/* The lanes as they are; between two passes nothing changes them but what is posted, which is told to the look. */
+static void api_bulk_look(const struct api_peer *peer, struct api_flow *flow)
+{
+    uint64_t now_ns = peer->channel->now_ns;
+    if (flow->looked && flow->pick.now_ns == now_ns)
+        return;
+    plan_pick_begin(&flow->pick, flow->lane, peer->lane_count, now_ns);
+    flow->looked = true;
+}
+
 unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
 {
     unsigned moved = 0;
-    struct plan_pick pick;
+    struct plan_pick *pick = &flow->pick;
     struct plan_stripe plan;
     plan.next = plan.rests = 0;
     flow->held = false;
     if (flow->stale)
         api_bulk_refresh(peer, flow);
-    plan_pick_begin(&pick, flow->lane, peer->lane_count, peer->channel->now_ns);
+    api_bulk_look(peer, flow);
     while (flow->head) {
         struct api_op *op = flow->head;
-        unsigned plain = api_bulk_goes_whole(flow, op) ? api_bulk_plain(peer, &pick) : 0;
+        unsigned plain = api_bulk_goes_whole(flow, op) ? api_bulk_plain(peer, pick) : 0;
         moved += plain;
         if (plain)
             continue;
@@ -336,8 +346,7 @@ unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
         if (op->gate && (rc = api_bulk_open(peer, op)) == -EAGAIN)
             return moved;
         if (!rc)
-            rc = op->cut && op->lane == PLAN_MAX_LANES ? api_bulk_cut(peer, flow, &pick, &plan)
-                                                       : api_bulk_whole(peer, flow, &pick);
+            rc = op->cut && op->lane == PLAN_MAX_LANES ? api_bulk_cut(peer, flow, pick, &plan) : api_bulk_whole(peer, flow, pick);
         if (rc == -EAGAIN) {
             flow->held = true;
             return moved;
@@ -362,6 +371,7 @@ static void api_bulk_pace(struct api_peer *peer, struct api_flow *flow, unsigned
     plan_lane_speed(&flow->lane[k], &flow->rate[k]);
     plan_pace(&in, &flow->lane[k]);
     flow->stale = true;
+    flow->looked = false;
 }
 
 /* The lane's speed is known anew, its round trip is as it was. */

@@ -70,6 +70,7 @@ void api_lane_dead(struct rail_lane *lane, int error, const char *status, uint32
     if (peer->counts.flushed[lane->index] < peer->counts.posted[lane->index] && !peer->unproved)
         peer->unproved = error;
     peer->put.lane[lane->index].live = peer->get.lane[lane->index].live = false;
+    peer->put.looked = peer->get.looked = false;
     peer->plain_max = 0;
     __atomic_store_n(&ch->ask_ns, 0, __ATOMIC_RELAXED); /* what was asked on it is asked again */
     api_wake(peer);
@@ -307,8 +308,12 @@ static unsigned api_drive_all(struct braid_channel *ch)
         struct api_peer *peer = ch->dirty;
         ch->dirty = peer->next_dirty;
         peer->dirty = false;
-        api_bulk_learn(peer, &peer->put);
-        api_bulk_learn(peer, &peer->get);
+        /* A slot may have become free too. */
+        peer->put.looked = peer->get.looked = false;
+        if (peer->put.acked_lanes)
+            api_bulk_learn(peer, &peer->put);
+        if (peer->get.acked_lanes)
+            api_bulk_learn(peer, &peer->get);
         plan_overlap_trim(&peer->overlap, api_order_visible(peer, scratch));
         moved += api_drive(peer, true);
     }

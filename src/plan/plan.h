@@ -128,7 +128,7 @@ struct plan_lane {
     bool live;            /**< may carry new pieces */
     uint8_t stretch;      /**< its window is 2^stretch times as wide, see plan_stretch.h */
     uint32_t mib_ns;      /**< predicted speed: nanoseconds a MiB, > 0 */
-    uint32_t weight;      /**< its inverse: 2^32 / mib_ns; bytes = ns * weight >> 12 */
+    uint32_t weight;      /**< its inverse: 2^32 / mib_ns; bytes = ns * weight >> 12; 1 to 2^26 */
     uint32_t rtt_ns;      /**< from the end of a write's last byte on the wire to its acknowledgement */
     uint32_t line_mib_ns; /**< at line rate */
     uint64_t backlog;     /**< bytes posted and not yet acknowledged */
@@ -161,16 +161,20 @@ void plan_lane_acked(struct plan_lane *lane, uint64_t now_ns, uint64_t bytes);
  * The estimate of one lane: its share of the ports on both sides, as acknowledgements show it. The line rate until
  * something is measured, never above it. The caller reads mib_ns, weight and rtt_ns (plan_lane_speed() does).
  */
+#define PLAN_RATE_LOOKS 8u
+
 struct plan_rate {
     uint32_t mib_ns;      /**< estimate: nanoseconds a MiB of payload */
     uint32_t weight;      /**< 2^32 / mib_ns */
     uint32_t rtt_ns;      /**< smallest round trip seen */
     uint32_t line_mib_ns; /**< at line rate */
-    uint64_t since_ns;    /**< the acknowledgement at which the measurement in progress began */
-    uint64_t bytes;       /**< acknowledged since then */
-    bool running;         /**< a measurement is in progress */
-    bool held;            /**< pacing held the lane all the time since then */
+    uint64_t since_ns;    /**< when acknowledgements were last found */
+    uint64_t ns, bytes;   /**< the measurement in progress: time in which the lane had something, and what was acknowledged in it */
+    uint32_t looks;       /**< how often something was found */
+    bool running;         /**< the lane has something posted since since_ns */
+    bool held;            /**< pacing held the lane in all of that time */
     bool rtt_known;       /**< rtt_ns was measured, not guessed */
+    uint32_t told_mib_ns; /**< the estimate when it was last said to have changed */
     struct plan_stretch stretch;
 };
 
@@ -184,8 +188,9 @@ void plan_rate_init(struct plan_rate *rate, uint64_t line_bits, uint32_t mtu, ui
 /**
  * `bytes` were acknowledged, found at now_ns. `held`: the backlog left, where since the last call the lane always had some
  * and pacing (its window, nothing else) held back more that it could have sent, else 0; only such time may lower the estimate. The estimate moves
- * half way to what two round trips or more have shown; within 1/16 of the line rate it is the line rate. Time in
- * which the lane was not held lets it return slowly to the line rate. True where the estimate or stretch.shift changed.
+ * half way to what two round trips or more have shown, all the way where that was in PLAN_RATE_LOOKS calls; fewer do not move it within
+ * a quarter of the line rate, since each may have come late. Within 1/16 of the line rate it is the line rate. Time in which the lane was not held lets it return slowly to the line rate. True where stretch.shift changed, or the estimate: has reached
+ * the line rate, or is 1/64 away from where it was when it was last said to have changed; less is not worth new paces for all lanes.
  */
 bool plan_rate_take(struct plan_rate *rate, uint64_t now_ns, uint64_t bytes, uint64_t held);
 

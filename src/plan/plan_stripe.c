@@ -14,17 +14,7 @@
 /* Limits that keep products within 64 bits; nothing real comes near. */
 #define PLAN_STRIPE_BYTES  (UINT64_C(1) << 36) /* of a queue: more of it makes no difference */
 #define PLAN_STRIPE_NS     (UINT64_C(1) << 32) /* of a prediction */
-#define PLAN_STRIPE_WEIGHT (UINT64_C(1) << 26)
 #define PLAN_STRIPE_LEAST  4096u /* smallest piece_max */
-
-/* Lanes that take part, in the order in which the smallest pieces that they would be given end: bid = ns << 4 | lane. */
-struct plan_stripe_bids {
-    unsigned count;
-    uint64_t bid[PLAN_MAX_LANES];
-    uint64_t want[PLAN_MAX_LANES]; /* bytes that each should get now, where it has room */
-};
-
-_Static_assert(PLAN_MAX_LANES <= 16, "a lane's number has 4 bits in a bid");
 
 enum plan_class plan_stripe_class(uint64_t len, uint64_t stripe_min)
 {
@@ -46,11 +36,6 @@ static inline uint64_t plan_stripe_ns(const struct plan_lane *lane, uint64_t len
     return min_u64(len, UINT32_MAX) * lane->mib_ns >> 20;
 }
 
-static inline uint64_t plan_stripe_weight(const struct plan_lane *lane)
-{
-    return min_u64(max_u64(lane->weight, 1), PLAN_STRIPE_WEIGHT);
-}
-
 void plan_pick_begin(struct plan_pick *pick, const struct plan_lane *lane, unsigned lanes, uint64_t now_ns)
 {
     uint64_t weights = 0, load = 0, late_ns = 0;
@@ -62,7 +47,7 @@ void plan_pick_begin(struct plan_pick *pick, const struct plan_lane *lane, unsig
         if (!lane[k].live)
             continue;
         uint64_t ready_ns = min_u64(plan_stripe_ready(&lane[k], now_ns), PLAN_STRIPE_NS);
-        uint64_t weight = plan_stripe_weight(&lane[k]);
+        uint64_t weight = lane[k].weight;
         pick->at_ns[k] = now_ns + ready_ns;
         weights += weight;
         load += weight * ready_ns;
@@ -83,7 +68,7 @@ uint64_t plan_pick_much(const struct plan_lane *lane, unsigned lanes)
             continue;
         if (lane[k].window >= PLAN_NO_LIMIT)
             return UINT64_MAX;
-        weights += min_u64(lane[k].weight, PLAN_STRIPE_WEIGHT);
+        weights += lane[k].weight;
         level_ns = max_u64(level_ns, plan_stripe_ns(&lane[k], lane[k].window + lane[k].quantum + lane[k].quantum / 2));
     }
     return weights ? min_u64(level_ns, PLAN_STRIPE_NS) * weights >> 12 : UINT64_MAX;
@@ -111,25 +96,6 @@ static uint64_t plan_stripe_size(const struct plan_stripe_in *in, uint64_t at, u
         return take;
     take = left - piece_min;
     return take - (in->remote_addr + at + take) % PLAN_CUT_ALIGN;
-}
-
-/* Adds a lane in order of its key (at most PLAN_STRIPE_NS or so), ties to the lower number. */
-static inline void plan_stripe_bid(struct plan_stripe_bids *bids, unsigned lane, uint64_t key_ns)
-{
-    uint64_t bid = key_ns << 4 | lane, *at = bids->bid + bids->count++;
-    for (; at > bids->bid && at[-1] > bid; at--)
-        *at = at[-1];
-    *at = bid;
-}
-
-static inline unsigned plan_stripe_bidder(const struct plan_stripe_bids *bids, unsigned i)
-{
-    return (unsigned)(bids->bid[i] & 15);
-}
-
-static inline uint64_t plan_stripe_key(const struct plan_stripe_bids *bids, unsigned i)
-{
-    return bids->bid[i] >> 4;
 }
 
 /* The piece of a lane while much is queued. */
@@ -224,87 +190,176 @@ bool plan_pull(const struct plan_stripe_in *in, const struct plan_pick *pick, st
         out->len = 0;
         if (level_ns < pick->late_ns + least_ns)
             return level_ns < ready_ns + least_ns && plan_stripe_sooner(in, pick, best);
-        want = plan_stripe_want(in, best, (level_ns - ready_ns) * plan_stripe_weight(lane) >> 12);
+        want = plan_stripe_want(in, best, (level_ns - ready_ns) * lane->weight >> 12);
     }
     out->len = plan_stripe_size(in, 0, want);
     return true;
 }
 
-/* Much is queued: every lane with room gets its quantum, the one that ends first before the others. */
-static void plan_stripe_pull(const struct plan_stripe_in *in, const struct plan_pick *pick,
-                             struct plan_stripe_bids *bids)
+/* A lane that can take part: when it is ready, and when its smallest piece would end. */
+struct plan_stripe_bid {
+    uint64_t ready_ns, end_ns;
+    uint32_t weight;
+    uint32_t lane;
+};
+
+/* By the end of the smallest piece, ties by the lower number. There are few, and they are nearly sorted. */
+static void plan_stripe_sort(struct plan_stripe_bid *bid, unsigned n)
 {
-    for (uint32_t room = pick->room; room; room &= room - 1) {
-        unsigned k = (unsigned)__builtin_ctz(room);
-        plan_stripe_bid(bids, k, min_u64(pick->at_ns[k] - pick->now_ns, PLAN_STRIPE_NS));
+    for (unsigned i = 1; i < n; i++) {
+        struct plan_stripe_bid one = bid[i];
+        unsigned at = i;
+        for (; at > 0 && (bid[at - 1].end_ns > one.end_ns ||
+                          (bid[at - 1].end_ns == one.end_ns && bid[at - 1].lane > one.lane));
+             at--)
+            bid[at] = bid[at - 1];
+        bid[at] = one;
     }
-    for (unsigned i = 0; i < bids->count; i++)
-        bids->want[i] = plan_stripe_quantum(in, plan_stripe_bidder(bids, i));
 }
 
-/* When each lane is ready; for those that cannot take part, never. The level that is certainly not exceeded. */
-static uint64_t plan_stripe_readies(const struct plan_stripe_in *in, const struct plan_pick *pick, uint64_t total,
-                                    uint64_t ready_ns[PLAN_MAX_LANES])
+/* Much is queued: every lane with room gets its quantum, the one that ends first before the others. */
+static void plan_stripe_pull(const struct plan_stripe_in *in, const struct plan_pick *pick, struct plan_stripe *out)
 {
-    uint64_t lead_ns = plan_stripe_lead(in), level_ns = UINT64_MAX;
+    struct plan_stripe_bid bid[PLAN_MAX_LANES];
+    unsigned n = 0;
+    for (uint32_t room = pick->room; room; room &= room - 1) {
+        unsigned k = (unsigned)__builtin_ctz(room);
+        bid[n++] = (struct plan_stripe_bid){.end_ns = pick->at_ns[k], .lane = k};
+    }
+    plan_stripe_sort(bid, n);
+    for (unsigned i = 0; i < n; i++)
+        out->rest[i] = (struct plan_rest){bid[i].lane, plan_stripe_quantum(in, bid[i].lane)};
+    out->rests = n;
+}
+
+/* Those that can, and the common level that they reach together. */
+struct plan_stripe_pool {
+    unsigned count;
+    struct plan_stripe_bid bid[PLAN_MAX_LANES];
+    uint64_t level_ns;
+};
+
+static void plan_stripe_readies(const struct plan_stripe_in *in, const struct plan_pick *pick,
+                                struct plan_stripe_pool *pool)
+{
+    uint64_t lead_ns = plan_stripe_lead(in), least = min_u64(plan_stripe_least(in), UINT32_MAX);
+    struct plan_stripe_bid *bid = pool->bid;
     for (unsigned k = 0; k < in->lanes; k++) {
         const struct plan_lane *lane = &in->lane[k];
-        ready_ns[k] = UINT64_MAX;
         /* No room and nothing on its way: nobody knows when it will have room. */
         if (!lane->live || (!(pick->room >> k & 1) && !lane->backlog))
             continue;
         uint64_t ready = pick->at_ns[k] - pick->now_ns + (k != in->home ? lead_ns : 0);
-        ready_ns[k] = min_u64(ready, PLAN_STRIPE_NS / 2);
-        level_ns = min_u64(level_ns, ready_ns[k] + plan_stripe_ns(lane, total));
+        bid->ready_ns = ready = min_u64(ready, PLAN_STRIPE_NS / 2);
+        bid->end_ns = min_u64(ready + (least * lane->mib_ns >> 20), PLAN_STRIPE_NS);
+        bid->weight = lane->weight;
+        bid->lane = k;
+        bid++;
     }
-    return level_ns;
+    pool->count = (unsigned)(bid - pool->bid);
 }
 
-/* Lets lanes in, by the end of their smallest piece, until one would get less than that. The common level. */
-static uint64_t plan_stripe_level(const struct plan_stripe_in *in, uint32_t room, uint64_t total,
-                                  uint64_t ready_ns[PLAN_MAX_LANES], struct plan_stripe_bids *bids)
+/* Whether the posts that come before it may make a lane's wire wait. Those that are busy longer than that do not notice: of lanes in
+ * the order of their ends the i-th, from 0, has i posts before it. */
+static bool plan_stripe_late(const struct plan_stripe_in *in, const struct plan_pick *pick, uint64_t step_ns)
 {
-    uint64_t weights = 0, volume = total << 12, late_ns = 0, step_ns = min_u64(in->step_ns, PLAN_STRIPE_NS / 32);
+    unsigned below[4] = {0};
+    for (uint32_t room = pick->room; room; room &= room - 1) {
+        unsigned k = (unsigned)__builtin_ctz(room);
+        uint64_t soonest = pick->now_ns + in->lane[k].rtt_ns;
+        if (pick->at_ns[k] >= soonest + (step_ns << 4))
+            continue;
+        for (unsigned i = 0; i < 4; i++)
+            below[i] += pick->at_ns[k] < soonest + (step_ns << (i + 1));
+    }
+    return below[0] > 1 || below[1] > 2 || below[2] > 4 || below[3] > 8;
+}
+
+/* Where no post is late. Lanes that end later by themselves are left out, then the one whose smallest piece ends last, until all
+ * that are left get as much as that. */
+static void plan_stripe_even(uint64_t total, struct plan_stripe_pool *pool)
+{
+    uint64_t weights = 0, volume = total << 12;
+    struct plan_stripe_bid *bid = pool->bid;
+    unsigned n = pool->count;
+    for (unsigned i = 0; i < n; i++) {
+        weights += bid[i].weight;
+        volume += bid[i].ready_ns * bid[i].weight;
+    }
+    while (n > 1) {
+        uint64_t level_ns = volume / weights;
+        unsigned last = 0, before = n;
+        for (unsigned i = 0; i < n;) {
+            if (bid[i].ready_ns >= level_ns && n > 1) {
+                weights -= bid[i].weight;
+                volume -= bid[i].ready_ns * bid[i].weight;
+                bid[i] = bid[--n];
+                continue;
+            }
+            last = bid[i].end_ns > bid[last].end_ns ? i : last;
+            i++;
+        }
+        if (n != before)
+            continue;
+        if (bid[last].end_ns <= level_ns)
+            break;
+        weights -= bid[last].weight;
+        volume -= bid[last].ready_ns * bid[last].weight;
+        bid[last] = bid[--n];
+    }
+    pool->count = n;
+    pool->level_ns = n ? volume / weights : 0;
+}
+
+/* Where posts make each other late: lanes are let in, by the end of their smallest piece, until one would get less than that. */
+static void plan_stripe_level(const struct plan_stripe_in *in, uint32_t room, uint64_t total, uint64_t step_ns,
+                              struct plan_stripe_pool *pool)
+{
+    uint64_t weights = 0, volume = total << 12, late_ns = 0;
     unsigned n = 0;
-    for (; n < bids->count; n++) {
-        unsigned k = plan_stripe_bidder(bids, n);
-        const struct plan_lane *lane = &in->lane[k];
-        uint64_t weight = plan_stripe_weight(lane);
+    plan_stripe_sort(pool->bid, pool->count);
+    for (; n < pool->count; n++) {
+        struct plan_stripe_bid *bid = &pool->bid[n];
+        const struct plan_lane *lane = &in->lane[bid->lane];
         /* A wire that is busy does not notice that its next piece is posted a little later; an idle one does. */
         uint64_t soonest = in->now_ns + lane->rtt_ns, busy_ns = lane->end_ns > soonest ? lane->end_ns - soonest : 0;
         uint64_t late = late_ns > busy_ns ? late_ns - busy_ns : 0;
-        uint64_t more = volume + (ready_ns[k] + late) * weight;
-        if (n > 0 && (plan_stripe_key(bids, n) + late) * (weights + weight) > more)
+        uint64_t more = volume + (bid->ready_ns + late) * bid->weight;
+        if (n > 0 && (bid->end_ns + late) * (weights + bid->weight) > more)
             break;
-        ready_ns[k] += late;
-        late_ns += room >> k & 1 ? step_ns : 0;
+        bid->ready_ns += late;
+        late_ns += room >> bid->lane & 1 ? step_ns : 0;
         volume = more;
-        weights += weight;
+        weights += bid->weight;
     }
-    bids->count = n;
-    return n ? volume / weights : 0;
+    pool->count = n;
+    pool->level_ns = n ? volume / weights : 0;
 }
 
 /* The end of the queue: it is poured over all lanes, those included that have no room yet, so that all end together. */
-static void plan_stripe_fill(const struct plan_stripe_in *in, const struct plan_pick *pick, uint64_t total,
-                             struct plan_stripe_bids *bids)
+static void plan_stripe_fill(const struct plan_stripe_in *in, const struct plan_pick *pick, struct plan_stripe *out)
 {
-    uint64_t ready_ns[PLAN_MAX_LANES], least = plan_stripe_least(in);
-    uint64_t most_ns = plan_stripe_readies(in, pick, total, ready_ns);
-    for (unsigned k = 0; k < in->lanes; k++) {
-        uint64_t key_ns = ready_ns[k] == UINT64_MAX ? UINT64_MAX : ready_ns[k] + plan_stripe_ns(&in->lane[k], least);
-        /* The one that sets the limit always takes part, however little there is. */
-        if (key_ns <= most_ns || ready_ns[k] + plan_stripe_ns(&in->lane[k], total) == most_ns)
-            plan_stripe_bid(bids, k, min_u64(key_ns, PLAN_STRIPE_NS));
+    struct plan_stripe_pool pool;
+    uint64_t step_ns = min_u64(in->step_ns, PLAN_STRIPE_NS / 32), total = plan_stripe_total(in);
+    plan_stripe_readies(in, pick, &pool);
+    bool late = plan_stripe_late(in, pick, step_ns);
+    if (late)
+        plan_stripe_level(in, pick->room, total, step_ns, &pool);
+    else
+        plan_stripe_even(total, &pool);
+    unsigned n = 0;
+    for (unsigned i = 0; i < pool.count; i++) {
+        if (pick->room >> pool.bid[i].lane & 1)
+            pool.bid[n++] = pool.bid[i];
     }
-    uint64_t level_ns = plan_stripe_level(in, pick->room, total, ready_ns, bids);
-    for (unsigned i = 0; i < bids->count; i++) {
-        unsigned k = plan_stripe_bidder(bids, i);
-        if (!(pick->room >> k & 1))
-            continue;
-        uint64_t over_ns = level_ns > ready_ns[k] ? level_ns - ready_ns[k] : 0;
-        bids->want[i] = plan_stripe_want(in, k, over_ns * plan_stripe_weight(&in->lane[k]) >> 12);
+    if (!late)
+        plan_stripe_sort(pool.bid, n);
+    for (unsigned i = 0; i < n; i++) {
+        const struct plan_stripe_bid *bid = &pool.bid[i];
+        uint64_t over_ns = pool.level_ns > bid->ready_ns ? pool.level_ns - bid->ready_ns : 0;
+        out->rest[i] = (struct plan_rest){bid->lane, plan_stripe_want(in, bid->lane, over_ns * bid->weight >> 12)};
     }
+    out->rests = n;
 }
 
 /* Cuts one transfer into what the lanes should get, from the first on that has not got all. */
@@ -325,17 +380,6 @@ static void plan_stripe_hand_out(const struct plan_stripe_in *in, struct plan_st
         out->next++;
         /* What a cut took from one piece the next one gets, else the last would get it from all. */
         out->carry = want > len ? min_u64(want - len, PLAN_CUT_ALIGN) : 0;
-    }
-}
-
-static void plan_stripe_rests(uint32_t room, const struct plan_stripe_bids *bids, struct plan_stripe *out)
-{
-    out->next = out->rests = 0;
-    out->carry = 0;
-    for (unsigned i = 0; i < bids->count; i++) {
-        unsigned k = plan_stripe_bidder(bids, i);
-        if (room >> k & 1)
-            out->rest[out->rests++] = (struct plan_rest){k, bids->want[i]};
     }
 }
 
@@ -360,13 +404,11 @@ int plan_stripe(const struct plan_stripe_in *in, const struct plan_pick *pick, s
     if (!pick->room)
         return 0;
     uint64_t slack_ns = in->slack_ns ? in->slack_ns : plan_stripe_slack(in->lane, in->lanes, in->piece_min);
-    struct plan_stripe_bids bids;
-    bids.count = 0;
     if (plan_stripe_much(in, pick, plan_stripe_common(in, pick), slack_ns))
-        plan_stripe_pull(in, pick, &bids);
+        plan_stripe_pull(in, pick, out);
     else
-        plan_stripe_fill(in, pick, plan_stripe_total(in), &bids);
-    plan_stripe_rests(pick->room, &bids, out);
+        plan_stripe_fill(in, pick, out);
+    out->carry = 0;
     out->lead_ns = plan_stripe_lead(in);
     plan_stripe_hand_out(in, out);
     out->posts = pick->posts + out->count;

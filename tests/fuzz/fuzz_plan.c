@@ -59,7 +59,7 @@ static void fuzz_stripe(struct fuzz_bytes *bytes)
         uint64_t bits = fuzz_take(bytes, 1);
         lane[k] = (struct plan_lane){.live = bits & 1,
                                      .mib_ns = (uint32_t)take_number(bytes),
-                                     .weight = (uint32_t)take_number(bytes),
+                                     .weight = 1 + (uint32_t)take_number(bytes) % (1u << 26),
                                      .rtt_ns = (uint32_t)take_number(bytes),
                                      .backlog = take_number(bytes),
                                      .window = take_number(bytes),
