@@ -290,7 +290,7 @@ static void plan_stripe_even(uint64_t total, struct plan_stripe_pool *pool)
         uint64_t level_ns = volume / weights;
         unsigned last = 0, before = n;
         for (unsigned i = 0; i < n;) {
-            if (bid[i].ready_ns >= level_ns && n > 1) {
+            if (bid[i].end_ns > level_ns && bid[i].ready_ns >= level_ns && n > 1) {
                 weights -= bid[i].weight;
                 volume -= bid[i].ready_ns * bid[i].weight;
                 bid[i] = bid[--n];
