@@ -191,7 +191,6 @@ struct braid_channel {
     unsigned index;
     uint32_t owned; /**< 1 while a thread is inside a call on it */
     uint32_t fifo_mask;
-    uint64_t ops;           /**< of all peers */
     struct api_peer *dirty; /**< peers with something to drive */
     uint64_t now_ns;        /**< time of the current pass, or of the last that moved something */
     uint64_t ask_ns;        /**< when the first of those below is overdue; read by other threads */
@@ -365,7 +364,6 @@ static inline struct api_op *api_op_take(struct api_peer *peer, struct braid_mem
     op->error = 0;
     ch->op_free--;
     peer->ops++;
-    ch->ops++;
     if (mem)
         api_mem_use(mem, ch->index, 1);
     return op;

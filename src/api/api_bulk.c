@@ -336,6 +336,11 @@ unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
     if (flow->stale)
         api_bulk_refresh(peer, flow);
     api_bulk_look(peer, flow);
+    /* Most passes find all lanes full; only what a gate waits for is then still to be seen to. */
+    if (!pick->room && pick->weights && !flow->head->gate) {
+        flow->held = true;
+        return 0;
+    }
     while (flow->head) {
         struct api_op *op = flow->head;
         unsigned plain = api_bulk_goes_whole(flow, op) ? api_bulk_plain(peer, pick) : 0;

@@ -23,7 +23,6 @@ void api_op_piece_end(struct api_op *op, int error)
         if (op->done)
             api_op_count(op->done, error);
         peer->ops--;
-        ch->ops--;
         ch->op_free++;
         pool_put(&ch->op_pool, op);
         op = parent; /* it ends a piece of the op that it is a part of */

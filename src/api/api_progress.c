@@ -175,7 +175,6 @@ static unsigned api_bulk_done(struct braid_channel *ch, struct rail_queue *queue
     if (count == 0)
         return 0;
     peer->ops -= ended;
-    ch->ops -= ended;
     ch->op_free += ended;
     ch->count.retired += count;
     api_stat_add(&ch->stats[peer->local_rail[k]].put_bytes, bytes);

@@ -498,11 +498,12 @@ struct plan_overlap_entry {
     uint64_t count;       /**< whole: it was the count-th on its lane */
     uint32_t lanes;       /**< else bit k: count[k][slot of the entry] holds, PLAN_MESSAGE included */
     struct plan_overlap_state {
-        uint8_t run;  /**< it lies in run[run]; PLAN_OVERLAP_RUNS: in none, so it is in the hash */
-        bool posted;  /**< no further piece will follow */
-        bool whole;   /**< it went out whole, on this lane: lanes says nothing */
+        uint8_t run; /**< it lies in run[run]; PLAN_OVERLAP_RUNS: in none, so it is in the hash */
+        bool posted; /**< no further piece will follow */
+        bool whole;  /**< it went out whole, on this lane: lanes says nothing */
         uint8_t lane;
     } state;
+    uint64_t fill[2]; /**< to a power of two bytes, so that an entry is found by a shift */
 };
 
 /** A range that holds entries whose addresses rise with their tickets; it may have gaps. */
@@ -512,7 +513,7 @@ struct plan_overlap_run {
 };
 
 /**
- * The ranges written to one peer and not yet known to be flushed. Zeroed at first; about 55 KiB. Entries are numbered
+ * The ranges written to one peer and not yet known to be flushed. Zeroed at first; about 60 KiB. Entries are numbered
  * from 0 in the order of acceptance (tickets); entry t lies in entry[t % PLAN_OVERLAP_ENTRIES].
  */
 struct plan_overlap {

@@ -172,7 +172,9 @@ static unsigned check_ends(uint64_t seed)
                      model.count, (unsigned long long)op->done.ok, (unsigned long long)op->done.failed);
         wrong += op->done.ok && op->kind == MODEL_MESSAGE && op->old != 0;
     }
-    assert_true(rig.ch->ops == 0 && rig.ch->asking == 0 && rig.ch->waits_used == 0);
+    for (int pe = 0; pe < rig.ch->braid->n_pes; pe++)
+        assert_int_equal(rig.ch->peers[pe].ops, 0);
+    assert_true(rig.ch->asking == 0 && rig.ch->waits_used == 0);
     assert_true(stats().waiting_puts == 0 && stats().waiting_words == 0);
     return wrong;
 }
