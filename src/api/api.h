@@ -255,10 +255,10 @@ struct braid_mem {
     struct verbs_mr *relaxed[BRAID_MAX_RAILS]; /**< relaxed key: for bulk; NULL: strict too */
 };
 
-/** Whether bulk is handed to lanes as they drain; with one rail of one way this behaves like a transport without a queue. */
+/** Whether bulk is handed to lanes as they drain. */
 static inline bool api_paced(const struct braid *b)
 {
-    return b->options.pace && b->ways > 1;
+    return b->options.pace;
 }
 
 /* ---- api_log.c --------------------------------------------------------------------------------------------------- */

@@ -368,6 +368,7 @@ static void api_bulk_pace(struct api_peer *peer, struct api_flow *flow, unsigned
     const struct braid *b = peer->channel->braid;
     struct plan_pace_in in = {
         .on = api_paced(b),
+        .alone = b->ways == 1,
         .piece_cost_ns = b->piece_cost_ns,
         .total_weight = b->total_weight,
         .piece_min = b->options.piece_min,

@@ -207,6 +207,7 @@ bool plan_rate_rtt(struct plan_rate *rate, uint64_t sample_ns);
 
 struct plan_pace_in {
     bool on;                /**< off: windows and pieces without limit */
+    bool alone;             /**< there is one lane to a peer: nothing has to be balanced */
     uint32_t piece_cost_ns; /**< CPU time of one piece, from plan to completion */
     uint64_t
         total_weight;   /**< sum of plan_rate.weight at line rate over this PE's rails: what one thread has to feed */
@@ -215,10 +216,11 @@ struct plan_pace_in {
 };
 
 /**
- * Sets lane->quantum and lane->window from its speed and round trip. quantum: half a round trip's worth, but so large that
+ * Sets lane->quantum and lane->window from its speed and round trip. quantum: half a round trip's worth at line rate, or at 8 times the
+ * estimated speed where that is less, but so large that
  * feeding all rails costs one thread at most half of its time, and at least piece_min; whole packets. window: a round
  * trip's worth and two pieces, so that one can leave and another be fetched before the wire runs dry; that 2^stretch times, but
- * not more than it were at line rate, or 256 KiB.
+ * not more than it were at line rate, or 256 KiB. Alone at least 256 KiB, in pieces of 64.
  */
 void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane);
 

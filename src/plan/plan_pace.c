@@ -7,11 +7,18 @@
 #include "plan.h"
 
 #define PLAN_PACE_WIDE   (256u << 10) /* bytes that no window needs to be asked for */
+#define PLAN_PACE_SHARED 8u           /* lanes that one port is taken to serve, at most */
 #define PLAN_PACE_PACKET 4096u        /* pieces are multiples of the largest MTU, so that all their packets are full */
 
 static uint64_t plan_pace_round(uint64_t bytes, uint64_t unit)
 {
     return (bytes + unit - 1) / unit * unit;
+}
+
+/* A round trip's worth at line rate. */
+static uint64_t plan_pace_line(const struct plan_lane *lane)
+{
+    return ((uint64_t)lane->rtt_ns << 20) / max_u64(lane->line_mib_ns, 1);
 }
 
 /* At line rate every lane holds as much, so what has shrunk may grow back to that without more standing in switches than at
@@ -20,7 +27,7 @@ static uint64_t plan_pace_stretch(const struct plan_lane *lane, uint64_t window)
 {
     if (lane->stretch == 0)
         return window;
-    uint64_t line = ((uint64_t)lane->rtt_ns << 20) / max_u64(lane->line_mib_ns, 1) + 2 * lane->quantum;
+    uint64_t line = plan_pace_line(lane) + 2 * lane->quantum;
     uint64_t most = min_u64(max_u64(max_u64(line, PLAN_PACE_WIDE), window), 3 * PLAN_NO_LIMIT);
     return min_u64(window << lane->stretch, most);
 }
@@ -33,12 +40,21 @@ void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane)
         return;
     }
     uint64_t flight = (uint64_t)lane->rtt_ns * lane->weight >> 12;
+    /* A lane that looks slow may share its port with lanes to other peers: smaller pieces would only cost the CPU, not free the port.
+     * One that is slow by itself must not be given much more than its part. */
+    uint64_t shared = min_u64(plan_pace_line(lane), PLAN_PACE_SHARED * flight);
     /* One thread feeds all rails: a piece has to last them twice as long as it costs. */
     uint64_t feed = UINT64_C(2) * in->piece_cost_ns * min_u64(in->total_weight, UINT32_MAX) >> 12;
-    uint64_t quantum = min_u64(max_u64(max_u64(flight / 2, feed), max_u64(in->piece_min, 1)), PLAN_NO_LIMIT);
+    uint64_t quantum = min_u64(max_u64(max_u64(shared / 2, feed), max_u64(in->piece_min, 1)), PLAN_NO_LIMIT);
     quantum = plan_pace_round(quantum, PLAN_PACE_PACKET);
+    uint64_t least = 0;
+    if (in->alone) {
+        /* Nothing to balance: only word ops gain, so bulk may be as coarse as they can bear. */
+        quantum = max_u64(quantum, PLAN_PACE_WIDE / 4);
+        least = PLAN_PACE_WIDE;
+    }
     lane->quantum = in->piece_max ? min_u64(quantum, in->piece_max) : quantum;
-    lane->window = plan_pace_stretch(lane, min_u64(flight, PLAN_NO_LIMIT) + 2 * lane->quantum);
+    lane->window = plan_pace_stretch(lane, max_u64(min_u64(flight, PLAN_NO_LIMIT) + 2 * lane->quantum, least));
 }
 
 void plan_threshold(uint32_t piece_cost_ns, uint32_t mib_ns, uint64_t total_weight, struct plan_threshold *out)

@@ -70,7 +70,7 @@ static bool plan_rate_resume(struct plan_rate *rate, uint64_t elapsed, uint64_t 
     uint64_t spans = rate->since_ns ? elapsed / max_u64(span, 1) : 0;
     if (rate->mib_ns != rate->line_mib_ns)
         plan_rate_return(rate, spans);
-    if (spans >= PLAN_RATE_RETURN)
+    if (spans >= PLAN_RATE_RETURN || !rate->held)
         plan_rate_begin(rate);
     bool forgotten = spans >= PLAN_RATE_RETURN && plan_stretch_forget(&rate->stretch);
     rate->running = true;

@@ -76,7 +76,7 @@ static const struct shape {
 } shapes[] = {
     {4000000000, 20000, 200000, 0.90, 0.25}, /* the other side copies */
     {800000000, 30000, 1000000, 0.90, 0.35}, /* the one who looks is late */
-    {100000000000, 5000, 20000, 0.45, 0.25}, /* the window at line rate is the most */
+    {100000000000, 5000, 20000, 0.80, 0.40}, /* the window at line rate is the most */
     {200000000000, 5000, 5000, 0.97, 1.01},  /* as it was measured: nothing to find out */
 };
 
