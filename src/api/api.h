@@ -450,9 +450,7 @@ void api_put_part(const struct api_transfer *t, struct api_op *parent);
 
 /* ---- api_order.c ------------------------------------------------------------------------------------------------- */
 
-/** Tells plan about a peer whose lanes are known. */
-void api_order_start(struct api_peer *peer);
-
+void api_order_start(struct api_peer *peer); /**< tells plan about a peer whose lanes are known */
 /** Whether a word op could be accepted now. */
 bool api_order_place(const struct api_peer *peer);
 

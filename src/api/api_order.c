@@ -15,6 +15,7 @@ void api_order_start(struct api_peer *peer)
     peer->order.lanes = peer->lane_count;
     peer->order.drain = o->order == OPTIONS_ORDER_DRAIN;
     peer->order.faults = o->fault;
+    peer->overlap.fresh = peer->lane_count == 1 ? PLAN_OVERLAP_BOUND : PLAN_OVERLAP_OPEN;
 }
 
 const uint64_t *api_order_visible(const struct api_peer *peer, uint64_t scratch[PLAN_COUNTS])

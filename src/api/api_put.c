@@ -49,6 +49,8 @@ static void api_put_accept(const struct api_transfer *t, const struct plan_put *
     op->lead = plan->tail > 0;
     op->words = peer->words_accepted;
     op->ticket = plan_overlap_add(&peer->overlap, t->remote_addr, t->len);
+    if (op->lane < PLAN_MAX_LANES || peer->lane_count == 1)
+        plan_overlap_bind(&peer->overlap, op->ticket, peer->lane_count == 1 ? 0 : op->lane);
     peer->fenced &= !plan->gate;
     ch->count.puts++;
     ch->count.gated += plan->gate;

@@ -13,15 +13,13 @@
 #define PLAN_H
 
 #include "common.h"
+#include "plan_limits.h"
+#include "plan_overlap.h"
 #include "plan_stretch.h"
 
-#define PLAN_MAX_RAILS 16
-#define PLAN_MAX_LANES 16
 #define PLAN_WORD_MAX  256u /**< bytes: a put up to here is a word op */
 #define PLAN_CUT_ALIGN 128u /**< cuts fall on multiples of this of the remote address: no cache line is written twice */
-#define PLAN_MESSAGE   PLAN_MAX_LANES /**< pseudo lane of target-executed atomics in counts; not a lane to post on */
-#define PLAN_COUNTS    (PLAN_MAX_LANES + 1) /**< lanes and PLAN_MESSAGE */
-#define PLAN_NO_LIMIT  (UINT64_C(1) << 40)  /**< bytes: a window or quantum that holds nothing back */
+#define PLAN_NO_LIMIT  (UINT64_C(1) << 40) /**< bytes: a window or quantum that holds nothing back */
 
 /** Decisions that a test may switch off, one by one. */
 enum plan_fault {
@@ -478,111 +476,6 @@ uint32_t plan_order_flush(const struct plan_order_in *in, const struct plan_wait
 
 /** The lanes, as bits, on which one is needed before all that has been posted is proved visible, in drain mode too. */
 uint32_t plan_order_flush_all(const struct plan_order_in *in);
-
-/* ---- overlap: puts to bytes that are still being written --------------------------------------------------------- */
-
-#define PLAN_OVERLAP_ENTRIES 256u       /**< ops that are kept exactly */
-#define PLAN_OVERLAP_BUCKETS 512u       /**< of the hash over addresses */
-#define PLAN_OVERLAP_LEVELS  51u        /**< granules of 4 KiB, 8 KiB, 16 KiB, ... */
-#define PLAN_OVERLAP_RUNS    8u         /**< stretches of memory that are written upwards at the same time */
-#define PLAN_OVERLAP_LOST    UINT64_MAX /**< ticket of an op that is not kept exactly */
-
-enum plan_overlap_answer {
-    PLAN_OVERLAP_NONE,   /**< it may go anywhere */
-    PLAN_OVERLAP_FOLLOW, /**< what it overlaps lies on one lane: whole on that lane with the strict key it is in order */
-    PLAN_OVERLAP_GATE    /**< it must not start before all that went before it is flushed */
-};
-
-/** One op whose bytes are not known to be in the target's memory yet. */
-struct plan_overlap_entry {
-    uint64_t first, last; /**< its first and last byte */
-    uint64_t link[2];     /**< next older entry under the same hash, for each of the two granules that it may touch */
-    uint64_t count;       /**< whole: it was the count-th on its lane */
-    uint32_t lanes;       /**< else bit k: count[k][slot of the entry] holds, PLAN_MESSAGE included */
-    struct plan_overlap_state {
-        uint8_t run; /**< it lies in run[run]; PLAN_OVERLAP_RUNS: in none, so it is in the hash */
-        bool posted; /**< no further piece will follow */
-        bool whole;  /**< it went out whole, on this lane: lanes says nothing */
-        uint8_t lane;
-    } state;
-    uint64_t fill[2]; /**< to a power of two bytes, so that an entry is found by a shift */
-};
-
-/** A range that holds entries whose addresses rise with their tickets; it may have gaps. */
-struct plan_overlap_run {
-    uint64_t first, last;
-    uint32_t entries;
-};
-
-/**
- * The ranges written to one peer and not yet known to be flushed. Zeroed at first; about 60 KiB. Entries are numbered
- * from 0 in the order of acceptance (tickets); entry t lies in entry[t % PLAN_OVERLAP_ENTRIES].
- */
-struct plan_overlap {
-    uint64_t head, tail;            /**< next ticket; oldest kept */
-    uint64_t levels;                /**< bit l: entries of level l, with granules of 4 KiB << l, are hashed */
-    uint32_t runs;                  /**< bit r: run[r] is in use */
-    uint32_t recent;                /**< the run that grew last */
-    uint64_t clear;                 /**< nothing lies between its end and here; below its end: unknown */
-    uint64_t hash_first, hash_last; /**< all that is hashed lies between these, where levels is not 0 */
-    struct plan_overlap_run run[PLAN_OVERLAP_RUNS];
-    uint64_t newest[PLAN_OVERLAP_LEVELS]; /**< the last ticket of a level */
-    uint64_t bucket[PLAN_OVERLAP_BUCKETS];
-    struct plan_overlap_entry entry[PLAN_OVERLAP_ENTRIES];
-    uint64_t count[PLAN_COUNTS]
-                  [PLAN_OVERLAP_ENTRIES]; /**< the last piece of an entry on lane k was the count-th there */
-    /* Ops that did not fit: one range around all of them. */
-    uint64_t lost_open; /**< not posted completely */
-    bool lost;          /**< the fields below hold */
-    uint64_t lost_first, lost_last;
-    uint64_t lost_count[PLAN_COUNTS];
-};
-
-/**
- * What a put to [addr, addr + len), len >= 1, must do because of ops accepted before ticket `before` (table->head for
- * one that is not added yet). flushed[PLAN_COUNTS]: UINT64_MAX for a dead lane, whose writes will not come any more.
- * FOLLOW sets *lane, else it is untouched. What it overlaps only counts where it is not flushed; an op that is not posted
- * completely, or lies on several lanes or on PLAN_MESSAGE, makes it GATE; so may ops that did not fit in. Never NONE where
- * there is an overlap.
- */
-enum plan_overlap_answer plan_overlap_check(const struct plan_overlap *table, const uint64_t *flushed, uint64_t before,
-                                            uint64_t addr, uint64_t len, unsigned *lane);
-
-/** An op on [addr, addr + len), len >= 1, was accepted, nothing of it posted. Its ticket; PLAN_OVERLAP_LOST: no place. */
-uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t len);
-
-/** plan_overlap_check() and plan_overlap_add() in one, by the short way: where the op goes on at the end of the run that grew
- *  last and lies outside of all others, true and its ticket. False: ask them. */
-bool plan_overlap_append(struct plan_overlap *table, uint64_t addr, uint64_t len, uint64_t *ticket);
-
-/** A piece of an op went out as the count-th write of `lane` (or of PLAN_MESSAGE); `last`: its last one. */
-void plan_overlap_posted(struct plan_overlap *table, uint64_t ticket, unsigned lane, uint64_t count, bool last);
-
-/** plan_overlap_posted() of an op that plan_overlap_append() took and that went out whole. */
-static inline void plan_overlap_whole(struct plan_overlap *table, uint64_t ticket, unsigned lane, uint64_t count)
-{
-    struct plan_overlap_entry *e = &table->entry[ticket % PLAN_OVERLAP_ENTRIES];
-    e->count = count;
-    e->state = (struct plan_overlap_state){e->state.run, true, true, (uint8_t)lane};
-}
-
-/** No (further) piece of an op will be posted: it has failed, or the last one was not called so. Once an op. */
-void plan_overlap_all_posted(struct plan_overlap *table, uint64_t ticket);
-
-/** Forgets what is flushed, from the oldest on, up to the first that is not. */
-void plan_overlap_trim(struct plan_overlap *table, const uint64_t *flushed);
-
-/** Whether n more ops will be kept exactly. Callers that ask never meet PLAN_OVERLAP_LOST. */
-static inline bool plan_overlap_room(const struct plan_overlap *table, uint32_t n)
-{
-    return table->head - table->tail + n <= PLAN_OVERLAP_ENTRIES;
-}
-
-/** More than half used, or something did not fit: the caller should flush. */
-static inline bool plan_overlap_full(const struct plan_overlap *table)
-{
-    return table->head - table->tail > PLAN_OVERLAP_ENTRIES / 2 || table->lost;
-}
 
 /* ---- puts: which kind, and what they need ------------------------------------------------------------------------ */
 

@@ -58,9 +58,9 @@ static inline unsigned plan_overlap_slot(uint64_t ticket)
 static inline bool plan_overlap_open(const struct plan_overlap *table, unsigned slot, const uint64_t *flushed)
 {
     const struct plan_overlap_entry *e = &table->entry[slot];
-    if (e->state.whole)
+    if (e->state.how == PLAN_OVERLAP_WHOLE)
         return flushed[e->state.lane] < e->count;
-    if (!e->state.posted)
+    if (e->state.how < PLAN_OVERLAP_POSTED)
         return true;
     for (uint64_t left = e->lanes; left; left &= left - 1) {
         size_t k = (size_t)__builtin_ctzll(left);
@@ -70,21 +70,38 @@ static inline bool plan_overlap_open(const struct plan_overlap *table, unsigned 
     return false;
 }
 
+/* It overlaps something on this lane that is not flushed. */
+static void plan_overlap_on(struct plan_overlap_found *found, unsigned k)
+{
+    found->gate |= k == PLAN_MESSAGE || (found->lane != PLAN_COUNTS && found->lane != k);
+    found->lane = k;
+}
+
 /* An entry overlaps: what follows from it. */
 static ATTR_SLOW void plan_overlap_judge(struct plan_overlap_found *found, const struct plan_overlap *table,
                                          unsigned slot, const uint64_t *flushed)
 {
     const struct plan_overlap_entry *e = &table->entry[slot];
-    if (!e->state.posted) {
+    unsigned lane = e->state.lane;
+    switch ((enum plan_overlap_how)e->state.how) {
+    case PLAN_OVERLAP_OPEN:
         *found = (struct plan_overlap_found){PLAN_MESSAGE, true};
         return;
+    case PLAN_OVERLAP_BOUND:
+        if (flushed[lane] != UINT64_MAX) /* on a dead lane nothing of it will come */
+            plan_overlap_on(found, lane);
+        return;
+    case PLAN_OVERLAP_WHOLE:
+        if (flushed[lane] < e->count)
+            plan_overlap_on(found, lane);
+        return;
+    case PLAN_OVERLAP_POSTED:
+        break;
     }
-    for (uint32_t left = e->state.whole ? UINT32_C(1) << e->state.lane : e->lanes; left; left &= left - 1) {
+    for (uint32_t left = e->lanes; left; left &= left - 1) {
         unsigned k = (unsigned)__builtin_ctz(left);
-        if (flushed[k] >= (e->state.whole ? e->count : table->count[k][slot]))
-            continue;
-        found->gate |= k == PLAN_MESSAGE || (found->lane != PLAN_COUNTS && found->lane != k);
-        found->lane = k;
+        if (flushed[k] < table->count[k][slot])
+            plan_overlap_on(found, k);
     }
 }
 
@@ -299,7 +316,7 @@ bool plan_overlap_append(struct plan_overlap *table, uint64_t addr, uint64_t len
     e->first = addr;
     e->last = run->last = addr + (len - 1);
     e->lanes = 0;
-    e->state = (struct plan_overlap_state){.run = (uint8_t)recent};
+    e->state = (struct plan_overlap_state){.run = (uint8_t)recent, .how = table->fresh};
     run->entries++;
     table->head = head + 1;
     *ticket = head;
@@ -316,7 +333,8 @@ void plan_overlap_posted(struct plan_overlap *table, uint64_t ticket, unsigned l
     struct plan_overlap_entry *e = &table->entry[plan_overlap_slot(ticket)];
     table->count[lane][plan_overlap_slot(ticket)] = count;
     e->lanes |= UINT32_C(1) << lane;
-    e->state.posted = last;
+    if (last)
+        e->state.how = PLAN_OVERLAP_POSTED;
 }
 
 void plan_overlap_all_posted(struct plan_overlap *table, uint64_t ticket)
@@ -324,7 +342,7 @@ void plan_overlap_all_posted(struct plan_overlap *table, uint64_t ticket)
     if (ticket == PLAN_OVERLAP_LOST)
         table->lost_open--;
     else
-        table->entry[plan_overlap_slot(ticket)].state.posted = true;
+        table->entry[plan_overlap_slot(ticket)].state.how = PLAN_OVERLAP_POSTED;
 }
 
 /* Entries that lay in a run go from its front; `last`: the end of the last of them. */
@@ -370,7 +388,7 @@ static inline uint64_t plan_overlap_forget(struct plan_overlap *table, uint64_t 
 {
     unsigned slot = plan_overlap_slot(tail), run = table->entry[slot].state.run;
     uint64_t end;
-    if (table->entry[slot].state.whole)
+    if (table->entry[slot].state.how == PLAN_OVERLAP_WHOLE)
         end = plan_overlap_stretch(table, tail, flushed);
     else
         end = tail + !plan_overlap_open(table, slot, flushed);

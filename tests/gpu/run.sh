@@ -422,7 +422,7 @@ run_nccl() {
         launches=$((launches + 1)) name=nccl$$-$launches log=$logs/nccl-$ports-$launches rc=0 pids=()
         rm -f "$log.meet"
         for pe in 0 1; do
-            env NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_HOSTID=h$pe NCCL_SOCKET_IFNAME=lo NCCL_NET=IB \
+            env NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_NVLS_ENABLE=0 NCCL_GIN_ENABLE=0 NCCL_HOSTID=h$pe NCCL_SOCKET_IFNAME=lo NCCL_NET=IB \
                 NCCL_IB_HCA="=$devices" ${fused:+NCCL_NET_FORCE_MERGE="$fused"} \
                 NCCL_NET_GDR_LEVEL=$gdr NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH CUDA_MODULE_LOADING=EAGER BRAID_EMU_STATS=0.5 \
                 timeout --kill-after=5 "$limit" "$braid" emu --fabric "nodes=2,ports=$ports,rate=$rate,latency=5us" \

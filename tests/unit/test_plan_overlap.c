@@ -304,9 +304,38 @@ static void ranges_at_the_end_of_the_address_space(void **state)
     assert_int_equal(plan_overlap_check(&table, none_flushed, table.head, 12345, 1, &lane), PLAN_OVERLAP_GATE);
 }
 
+/* What is bound to a lane can be followed there before it is posted; what is bound to another, or not at all, cannot. */
+static void what_is_bound_can_be_followed(void **state)
+{
+    (void)state;
+    static struct plan_overlap table;
+    uint64_t flushed[PLAN_COUNTS] = {0};
+    unsigned lane = 99;
+    uint64_t a = plan_overlap_add(&table, 0x1000, 0x1000);
+    assert_int_equal(plan_overlap_check(&table, flushed, table.head, 0x1000, 8, &lane), PLAN_OVERLAP_GATE);
+    plan_overlap_bind(&table, a, 1);
+    assert_int_equal(plan_overlap_check(&table, flushed, table.head, 0x1000, 8, &lane), PLAN_OVERLAP_FOLLOW);
+    assert_int_equal(lane, 1);
+    plan_overlap_posted(&table, a, 1, 1, false);
+    assert_int_equal(plan_overlap_check(&table, flushed, table.head, 0x1000, 8, &lane), PLAN_OVERLAP_FOLLOW);
+    flushed[1] = 1; /* its first piece is there, more will come */
+    assert_int_equal(plan_overlap_check(&table, flushed, table.head, 0x1000, 8, &lane), PLAN_OVERLAP_FOLLOW);
+    uint64_t b = plan_overlap_add(&table, 0x1800, 0x1000);
+    plan_overlap_bind(&table, b, 2);
+    assert_int_equal(plan_overlap_check(&table, flushed, table.head, 0x1ff8, 8, &lane), PLAN_OVERLAP_GATE);
+    flushed[2] = UINT64_MAX; /* dead */
+    assert_int_equal(plan_overlap_check(&table, flushed, table.head, 0x1ff8, 8, &lane), PLAN_OVERLAP_FOLLOW);
+    plan_overlap_posted(&table, a, 1, 2, true);
+    flushed[1] = 2;
+    assert_int_equal(plan_overlap_check(&table, flushed, table.head, 0x1ff8, 8, &lane), PLAN_OVERLAP_NONE);
+    plan_overlap_bind(&table, PLAN_OVERLAP_LOST, 1); /* is not kept exactly: nothing to say */
+    assert_int_equal(plan_overlap_check(&table, flushed, table.head, 0x1ff8, 8, &lane), PLAN_OVERLAP_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_bound_can_be_followed),
         cmocka_unit_test(what_overlaps_one_lane_is_followed),
         cmocka_unit_test(a_run_ends_where_its_entries_do),
         cmocka_unit_test(what_does_not_fit_gates),
