@@ -4,8 +4,8 @@
  * section 6), a model and not a measurement; control rows: a kernel call with firmware behind it. Rows of libbraid:
  * its instructions at 3 a ns, gcc 12 -O2 -g, fitted by scripts/callgrind-costs.py to what callgrind counted in 21 runs of
  * `braid bench` (LTO build); rows that grow together share what they cost, so a row by itself says little. docs/costs.md has
- * what each run is charged too much or too little: under 5 % for streams of 8 KiB puts on two ports, 26 % too little on
- * one, 16 % at most for all others.
+ * what each run is charged too much or too little: 5 % at most for streams of 8 KiB puts, 11 % for all others but one: 19 % too little where
+ * one thread feeds 8 peers.
  */
 #include "emu_cost.h"
 
