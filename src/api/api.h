@@ -54,16 +54,16 @@ struct api_op {
 
 /** Bulk to or from one peer: what waits in software, and what plan knows of the lanes in this direction. */
 struct api_flow {
-    struct api_op *head, **link;    /**< first come, first served; *link is the NULL at the end */
-    uint32_t waiting;               /**< ops in the queue */
-    uint64_t bytes;                 /**< of them, not yet handed to lanes */
-    uint64_t accepted, handed;      /**< ops, since the beginning: into the queue, and out of it */
-    bool stale;                     /**< a lane's pace has changed since the three below were worked out */
-    uint64_t much;                  /**< plan_pick_much() of the lanes */
-    uint64_t quantum;               /**< the largest of theirs */
-    uint64_t slack_ns;              /**< plan_stripe_slack() */
-    bool held;                      /**< lanes that were full kept bytes back at the last pump */
-    bool looked;                    /**< pick is of the lanes as they are, at pick.now_ns */
+    struct api_op *head, **link; /**< first come, first served; *link is the NULL at the end */
+    uint32_t waiting;            /**< ops in the queue */
+    uint64_t bytes;              /**< of them, not yet handed to lanes */
+    uint64_t accepted, handed;   /**< ops, since the beginning: into the queue, and out of it */
+    bool stale;                  /**< a lane's pace has changed since the three below were worked out */
+    uint64_t much;               /**< plan_pick_much() of the lanes */
+    uint64_t quantum;            /**< the largest of theirs */
+    uint64_t slack_ns;           /**< plan_stripe_slack() */
+    bool held;                   /**< lanes that were full kept bytes back at the last pump */
+    bool looked;                 /**< pick is of the lanes as they are, at pick.now_ns */
     struct plan_pick pick;
     uint32_t acked_lanes;           /**< bit k: acked[k] is not 0 */
     uint64_t acked[PLAN_MAX_LANES]; /**< bytes acknowledged since the estimates were last brought up to date */

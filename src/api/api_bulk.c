@@ -351,7 +351,8 @@ unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
         if (op->gate && (rc = api_bulk_open(peer, op)) == -EAGAIN)
             return moved;
         if (!rc)
-            rc = op->cut && op->lane == PLAN_MAX_LANES ? api_bulk_cut(peer, flow, pick, &plan) : api_bulk_whole(peer, flow, pick);
+            rc = op->cut && op->lane == PLAN_MAX_LANES ? api_bulk_cut(peer, flow, pick, &plan)
+                                                       : api_bulk_whole(peer, flow, pick);
         if (rc == -EAGAIN) {
             flow->held = true;
             return moved;

@@ -122,8 +122,8 @@ void api_order_accept(struct api_peer *peer, struct api_word *word)
     bool marked = peer->fifo_marked == peer->fifo_head && api_order_handed(peer, word);
     if (marked) {
         plan_order_mark(&peer->order, word->lane, word->kind, &word->wait);
-        if (peer->fifo_tail == peer->fifo_head &&
-            plan_order(&peer->order, word->lane, &word->wait) == PLAN_ORDER_NOW && api_order_post(peer, word))
+        if (peer->fifo_tail == peer->fifo_head && plan_order(&peer->order, word->lane, &word->wait) == PLAN_ORDER_NOW &&
+            api_order_post(peer, word))
             return;
         api_flush_want(peer, &word->wait);
     }

@@ -80,7 +80,8 @@ static void api_put_word(const struct api_transfer *t, uint64_t skip, struct api
                 .local_addr = t->local_addr + skip,
                 .remote_addr = t->remote_addr + skip,
                 .lkey = t->mem->lkey[peer->local_rail[peer->word]],
-                .rkey = rail_wire_view_rkey(t->key->bytes, peer->remote_rail[peer->word], plan_order_strict_key(&peer->order)),
+                .rkey = rail_wire_view_rkey(t->key->bytes, peer->remote_rail[peer->word],
+                                            plan_order_strict_key(&peer->order)),
             },
     };
 }

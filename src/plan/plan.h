@@ -167,7 +167,8 @@ struct plan_rate {
     uint32_t rtt_ns;      /**< smallest round trip seen */
     uint32_t line_mib_ns; /**< at line rate */
     uint64_t since_ns;    /**< when acknowledgements were last found */
-    uint64_t ns, bytes;   /**< the measurement in progress: time in which the lane had something, and what was acknowledged in it */
+    uint64_t ns,
+        bytes; /**< the measurement in progress: time in which the lane had something, and what was acknowledged in it */
     uint32_t looks;       /**< how often something was found */
     bool running;         /**< the lane has something posted since since_ns */
     bool held;            /**< pacing held the lane in all of that time */

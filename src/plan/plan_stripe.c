@@ -12,9 +12,9 @@
 #include <errno.h>
 
 /* Limits that keep products within 64 bits; nothing real comes near. */
-#define PLAN_STRIPE_BYTES  (UINT64_C(1) << 36) /* of a queue: more of it makes no difference */
-#define PLAN_STRIPE_NS     (UINT64_C(1) << 32) /* of a prediction */
-#define PLAN_STRIPE_LEAST  4096u /* smallest piece_max */
+#define PLAN_STRIPE_BYTES (UINT64_C(1) << 36) /* of a queue: more of it makes no difference */
+#define PLAN_STRIPE_NS    (UINT64_C(1) << 32) /* of a prediction */
+#define PLAN_STRIPE_LEAST 4096u               /* smallest piece_max */
 
 enum plan_class plan_stripe_class(uint64_t len, uint64_t stripe_min)
 {
@@ -209,8 +209,8 @@ static void plan_stripe_sort(struct plan_stripe_bid *bid, unsigned n)
     for (unsigned i = 1; i < n; i++) {
         struct plan_stripe_bid one = bid[i];
         unsigned at = i;
-        for (; at > 0 && (bid[at - 1].end_ns > one.end_ns ||
-                          (bid[at - 1].end_ns == one.end_ns && bid[at - 1].lane > one.lane));
+        for (; at > 0 &&
+               (bid[at - 1].end_ns > one.end_ns || (bid[at - 1].end_ns == one.end_ns && bid[at - 1].lane > one.lane));
              at--)
             bid[at] = bid[at - 1];
         bid[at] = one;

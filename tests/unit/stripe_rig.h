@@ -25,7 +25,7 @@ static inline struct plan_lane lane_of(uint64_t mib_ns, uint64_t backlog)
 
 static inline uint64_t random_below(uint64_t *random, uint64_t n)
 {
-    return unit_random(random) % n;
+    return n ? unit_random(random) % n : 0;
 }
 
 /* Fills in a random transfer over random lanes. Returns the number of live lanes. */

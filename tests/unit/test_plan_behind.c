@@ -70,13 +70,8 @@ static void a_plan_serves_only_what_it_was_made_for(void **state)
 {
     (void)state;
     struct plan_lane lane[2] = {lane_of(MIB_NS, 0), lane_of(MIB_NS, 0)};
-    struct plan_stripe_in in = {.len = 32768,
-                                .behind = 32768,
-                                .lanes = 2,
-                                .home = 0,
-                                .piece_min = 4096,
-                                .now_ns = NOW,
-                                .lane = lane};
+    struct plan_stripe_in in = {
+        .len = 32768, .behind = 32768, .lanes = 2, .home = 0, .piece_min = 4096, .now_ns = NOW, .lane = lane};
     struct plan_stripe plan, other;
     struct plan_pick pick;
     plan_pick_begin(&pick, lane, 2, NOW);

@@ -221,7 +221,8 @@ static void absurd_numbers_give_bounded_sizes(void **state)
     uint64_t random = unit_seed();
     for (int round = 0; round < 100000; round++) {
         struct plan_lane lane = {.rtt_ns = (uint32_t)unit_random(&random), .weight = (uint32_t)unit_random(&random)};
-        struct plan_pace_in in = {true, round % 2, (uint32_t)unit_random(&random), unit_random(&random), unit_random(&random), 0};
+        struct plan_pace_in in = {
+            true, round % 2, (uint32_t)unit_random(&random), unit_random(&random), unit_random(&random), 0};
         struct plan_threshold min;
         plan_pace(&in, &lane);
         assert_true(lane.quantum > 0 && lane.quantum <= PLAN_NO_LIMIT && lane.window <= 3 * PLAN_NO_LIMIT);

@@ -86,7 +86,7 @@ static void the_quick_way_agrees(void **state)
     for (int round = 0; round < 300000; round++) {
         struct plan_lane lane[PLAN_MAX_LANES];
         struct plan_stripe_in in;
-        struct plan_stripe out, quick = {.count = 1};
+        struct plan_stripe out = {0}, quick = {.count = 1};
         struct plan_pick pick;
         unsigned live = random_transfer(&random, &in, lane);
         in.slack_ns = plan_stripe_slack(lane, in.lanes, in.piece_min);
@@ -312,8 +312,7 @@ static void rates_give_shares(void **state)
 {
     (void)state;
     struct plan_lane lane[3] = {lane_of(MIB_NS / 2, 0), lane_of(MIB_NS, 0), lane_of(MIB_NS * 2, 0)};
-    struct plan_stripe_in in = {
-        .len = 7 << 20, .lanes = 3, .home = 3, .piece_min = 4096, .now_ns = NOW, .lane = lane};
+    struct plan_stripe_in in = {.len = 7 << 20, .lanes = 3, .home = 3, .piece_min = 4096, .now_ns = NOW, .lane = lane};
     struct plan_stripe out;
     for (unsigned k = 0; k < 3; k++)
         lane[k].window = lane[k].quantum = PLAN_NO_LIMIT;
@@ -330,13 +329,8 @@ static void the_home_lane_ends_later_by_its_lead(void **state)
 {
     (void)state;
     struct plan_lane lane[2] = {lane_of(MIB_NS, 0), lane_of(MIB_NS, 0)};
-    struct plan_stripe_in in = {.len = 1 << 20,
-                                .lanes = 2,
-                                .home = 1,
-                                .home_lead_ns = 5000,
-                                .piece_min = 4096,
-                                .now_ns = NOW,
-                                .lane = lane};
+    struct plan_stripe_in in = {
+        .len = 1 << 20, .lanes = 2, .home = 1, .home_lead_ns = 5000, .piece_min = 4096, .now_ns = NOW, .lane = lane};
     struct plan_stripe out;
     lane[0].window = lane[0].quantum = lane[1].window = lane[1].quantum = PLAN_NO_LIMIT;
     assert_int_equal(stripe(&in, &out), 0);
@@ -353,13 +347,8 @@ static void a_full_queue_is_pulled(void **state)
 {
     (void)state;
     struct plan_lane lane[3] = {lane_of(MIB_NS, 200000), lane_of(MIB_NS, 100000), lane_of(MIB_NS, 262144)};
-    struct plan_stripe_in in = {.len = 1 << 20,
-                                .behind = 15 << 20,
-                                .lanes = 3,
-                                .home = 3,
-                                .piece_min = 16384,
-                                .now_ns = NOW,
-                                .lane = lane};
+    struct plan_stripe_in in = {
+        .len = 1 << 20, .behind = 15 << 20, .lanes = 3, .home = 3, .piece_min = 16384, .now_ns = NOW, .lane = lane};
     struct plan_stripe out;
     assert_int_equal(stripe(&in, &out), 0);
     assert_int_equal(out.count, 2);
@@ -382,8 +371,7 @@ static void a_busy_lane_keeps_its_share_while_it_moves(void **state)
 {
     (void)state;
     struct plan_lane lane[2] = {lane_of(MIB_NS, 200000), lane_of(MIB_NS, 262144)};
-    struct plan_stripe_in in = {
-        .len = 200000, .lanes = 2, .home = 2, .piece_min = 8192, .now_ns = NOW, .lane = lane};
+    struct plan_stripe_in in = {.len = 200000, .lanes = 2, .home = 2, .piece_min = 8192, .now_ns = NOW, .lane = lane};
     struct plan_stripe out;
     lane[0].quantum = 131072;
     assert_int_equal(stripe(&in, &out), 0);
@@ -438,8 +426,7 @@ static void small_pieces_are_not_made(void **state)
 {
     (void)state;
     struct plan_lane lane[4] = {lane_of(MIB_NS, 0), lane_of(MIB_NS, 0), lane_of(MIB_NS, 0), lane_of(MIB_NS, 0)};
-    struct plan_stripe_in in = {
-        .len = 16700, .lanes = 4, .home = 4, .piece_min = 8000, .now_ns = NOW, .lane = lane};
+    struct plan_stripe_in in = {.len = 16700, .lanes = 4, .home = 4, .piece_min = 8000, .now_ns = NOW, .lane = lane};
     struct plan_stripe out;
     assert_int_equal(stripe(&in, &out), 0);
     assert_int_equal(out.count, 2);
@@ -456,13 +443,8 @@ static void later_posts_get_less(void **state)
 {
     (void)state;
     struct plan_lane lane[2] = {lane_of(MIB_NS, 0), lane_of(MIB_NS, 0)};
-    struct plan_stripe_in in = {.len = 1 << 18,
-                                .lanes = 2,
-                                .home = 2,
-                                .piece_min = 8192,
-                                .now_ns = NOW,
-                                .lane = lane,
-                                .step_ns = 200};
+    struct plan_stripe_in in = {
+        .len = 1 << 18, .lanes = 2, .home = 2, .piece_min = 8192, .now_ns = NOW, .lane = lane, .step_ns = 200};
     struct plan_stripe out;
     lane[0].window = lane[0].quantum = lane[1].window = lane[1].quantum = PLAN_NO_LIMIT;
     assert_int_equal(stripe(&in, &out), 0);
