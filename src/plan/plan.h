@@ -186,10 +186,12 @@ void plan_rate_init(struct plan_rate *rate, uint64_t line_bits, uint32_t mtu, ui
 
 /**
  * `bytes` were acknowledged, found at now_ns. `held`: the backlog left, where since the last call the lane always had some
- * and pacing (its window, nothing else) held back more that it could have sent, else 0; only such time may lower the estimate. The estimate moves
- * half way to what two round trips or more have shown, all the way where that was in PLAN_RATE_LOOKS calls; fewer do not move it within
- * a quarter of the line rate, since each may have come late. Within 1/16 of the line rate it is the line rate. Time in which the lane was not held lets it return slowly to the line rate. True where stretch.shift changed, or the estimate: has reached
- * the line rate, or is 1/64 away from where it was when it was last said to have changed; less is not worth new paces for all lanes.
+ * and pacing (its window, nothing else) held back more that it could have sent, else 0; only such time may lower the
+ * estimate. The estimate moves half way to what two round trips or more have shown, all the way where that was in
+ * PLAN_RATE_LOOKS calls; fewer do not move it within a quarter of the line rate, since each may have come late. Within 1/16
+ * of the line rate it is the line rate. Time in which the lane was not held lets it return slowly to the line rate.
+ * True where stretch.shift changed, or the estimate: has reached the line rate, or is 1/64 away from where it was when it
+ * was last said to have changed; less is not worth new paces for all lanes.
  */
 bool plan_rate_take(struct plan_rate *rate, uint64_t now_ns, uint64_t bytes, uint64_t held);
 

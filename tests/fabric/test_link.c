@@ -108,6 +108,30 @@ static void ports_can_be_slowed(void **state)
     fabric_run_ok(&f);
 }
 
+/** The same few blocks written again and again fill one port: each put follows the one before it, none waits for flushes. */
+static int pe_ring(struct fabric_pe *p)
+{
+    uint64_t start = p->run->emu->now(), wire = 64ull * ((256 << 10) + 64 * 82) / 25;
+    int rc = 0;
+
+    if (p->pe == 0) {
+        for (int i = 0; rc == 0 && i < 64; i++)
+            rc = fabric_put(p, 1, (size_t)(i % 4) << 18, 0, 256 << 10, NULL);
+        rc = rc ? rc : braid_quiet(p->ch, 1);
+        fabric_check(p, p->run->emu->now() - start < wire * 105 / 100 + 20000,
+                     "blocks that are used again fill the wire");
+    }
+    return rc ? rc : fabric_barrier(p);
+}
+
+static void blocks_used_again_fill_one_port(void **state)
+{
+    struct fabric f = {.spec = "nodes=2,ports=1", .seed = 1, .fn = pe_ring};
+
+    (void)state;
+    fabric_run_ok(&f);
+}
+
 /** A cable that is out for a while costs time, not data. */
 static int pe_flap(struct fabric_pe *p)
 {
@@ -144,6 +168,7 @@ int main(void)
         cmocka_unit_test(a_put_takes_what_the_wire_takes),
         cmocka_unit_test(senders_share_a_receiving_port),
         cmocka_unit_test(ports_can_be_slowed),
+        cmocka_unit_test(blocks_used_again_fill_one_port),
         cmocka_unit_test(a_short_flap_costs_no_data),
     };
 

@@ -328,6 +328,12 @@ static void what_is_bound_can_be_followed(void **state)
     plan_overlap_posted(&table, a, 1, 2, true);
     flushed[1] = 2;
     assert_int_equal(plan_overlap_check(&table, flushed, table.head, 0x1ff8, 8, &lane), PLAN_OVERLAP_NONE);
+    table.fresh = PLAN_OVERLAP_BOUND; /* one lane: what the short way takes is bound to it */
+    plan_overlap_add(&table, 0x10000, 0x1000);
+    plan_overlap_add(&table, 0x11000, 0x1000);
+    assert_true(plan_overlap_append(&table, 0x12000, 0x1000, &b));
+    assert_int_equal(plan_overlap_check(&table, flushed, table.head, 0x12800, 8, &lane), PLAN_OVERLAP_FOLLOW);
+    assert_int_equal(lane, 0);
     plan_overlap_bind(&table, PLAN_OVERLAP_LOST, 1); /* is not kept exactly: nothing to say */
     assert_int_equal(plan_overlap_check(&table, flushed, table.head, 0x1ff8, 8, &lane), PLAN_OVERLAP_NONE);
 }

@@ -203,6 +203,66 @@ static void windows_keep_the_wire_busy(void **state)
     }
 }
 
+/* A lane that looks slow may share its port with others: its pieces stay as large as the port's, down to an eighth of its rate. */
+static void pieces_do_not_shrink_with_a_shared_port(void **state)
+{
+    (void)state;
+    struct plan_pace_in in = {.on = true, .piece_min = 4096};
+    struct plan_rate rate = rate_of(200000000000);
+    struct plan_lane lane = {.live = true}, slow = {.live = true};
+    plan_lane_speed(&lane, &rate);
+    plan_pace(&in, &lane);
+    for (unsigned slower = 2; slower <= 64; slower *= 2) {
+        plan_lane_speed(&slow, &rate);
+        slow.mib_ns *= slower;
+        slow.weight /= slower;
+        plan_pace(&in, &slow);
+        assert_true(slower <= 4 ? slow.quantum == lane.quantum : slow.quantum <= lane.quantum);
+        assert_true(slower < 16 || slow.quantum <= lane.quantum * 8 / slower + 4096);
+    }
+}
+
+static void one_lane_is_paced_coarsely(void **state)
+{
+    (void)state;
+    struct plan_pace_in in = {.on = true, .piece_min = 4096};
+    struct plan_rate rate = rate_of(400000000);
+    struct plan_lane lane = {.live = true};
+    plan_lane_speed(&lane, &rate);
+    plan_pace(&in, &lane);
+    assert_true(lane.window < 65536);
+    in.alone = true;
+    plan_pace(&in, &lane);
+    assert_true(lane.window == 262144 && lane.quantum == 65536);
+}
+
+/* Two or three looks that came late say nothing about a lane near its line rate; what is far off needs no more of them. */
+static void few_looks_do_not_move_a_lane_at_line_rate(void **state)
+{
+    (void)state;
+    struct plan_rate rate = rate_of(200000000000);
+    uint64_t now = 1000000, late = (PIECE * (uint64_t)rate.line_mib_ns >> 20) * 12 / 10;
+    plan_rate_take(&rate, now, PIECE, true);
+    for (unsigned i = 1; i < PLAN_RATE_LOOKS; i++) {
+        assert_false(plan_rate_take(&rate, now += late, PIECE, true));
+        assert_int_equal(rate.mib_ns, rate.line_mib_ns);
+    }
+    assert_true(plan_rate_take(&rate, now += late, PIECE, true));
+    assert_true(rate.mib_ns > rate.line_mib_ns);
+    rate = rate_of(200000000000);
+    plan_rate_take(&rate, now, PIECE, true);
+    assert_true(plan_rate_take(&rate, now + 8 * late, PIECE, true));
+    /* What hardly moves is not told. */
+    rate.mib_ns = rate.told_mib_ns = 80000;
+    plan_rate_idle(&rate);
+    plan_rate_take(&rate, now += 16 * late, PIECE, true);
+    rate.mib_ns = rate.told_mib_ns = 80000;
+    bool told = false;
+    for (unsigned i = 0; i < PLAN_RATE_LOOKS; i++)
+        told |= plan_rate_take(&rate, now += (PIECE * UINT64_C(80400)) >> 20, PIECE, true);
+    assert_true(!told && rate.mib_ns > 80000);
+}
+
 static void pacing_switched_off_holds_nothing(void **state)
 {
     (void)state;
@@ -315,6 +375,9 @@ int main(void)
         cmocka_unit_test(strange_clocks_do_no_harm),
         cmocka_unit_test(windows_keep_the_wire_busy),
         cmocka_unit_test(pacing_switched_off_holds_nothing),
+        cmocka_unit_test(pieces_do_not_shrink_with_a_shared_port),
+        cmocka_unit_test(one_lane_is_paced_coarsely),
+        cmocka_unit_test(few_looks_do_not_move_a_lane_at_line_rate),
         cmocka_unit_test(absurd_numbers_give_bounded_sizes),
         cmocka_unit_test(cutting_starts_where_it_pays),
         cmocka_unit_test(ends_are_predicted),
