@@ -53,6 +53,7 @@ static int rail_lane_make(struct rail_lane *lane)
     lane->list = rail_lines(RAIL_LIST_MAX * sizeof(*lane->list));
     if (!lane->ring || !lane->list)
         return -ENOMEM;
+    verbs_list_init(lane->list, RAIL_LIST_MAX);
     int rc = verbs_qp_create(rail->dev, lane->queue->cq, &size, &lane->qp);
     if (!rc)
         rc = verbs_qp_to_init(lane->qp, &path);

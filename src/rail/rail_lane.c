@@ -19,11 +19,12 @@ _Static_assert(RAIL_SAME(kind) && RAIL_SAME(klass) && RAIL_SAME(immediate), "cop
 #define RAIL_SAME_BYTES offsetof(struct rail_record, first_psn)
 _Static_assert(sizeof(struct rail_record) == 64 && RAIL_SAME_BYTES == 44, "one cache line, a block of a round size");
 
-#define RAIL_SAME_SEND(field)                                                                                          \
-    (offsetof(struct verbs_send, field) - offsetof(struct verbs_send, local_addr) ==                                   \
-     offsetof(struct rail_request, field) - offsetof(struct rail_request, local_addr))
-_Static_assert(RAIL_SAME_SEND(len) && RAIL_SAME_SEND(lkey) && RAIL_SAME_SEND(remote_addr) && RAIL_SAME_SEND(rkey),
-               "copied as a block");
+/* The same of two blocks of a request as verbs has it. */
+#define RAIL_SAME_SEND(from, field)                                                                                    \
+    (offsetof(struct verbs_send, field) - offsetof(struct verbs_send, from) ==                                         \
+     offsetof(struct rail_request, field) - offsetof(struct rail_request, from))
+_Static_assert(RAIL_SAME_SEND(local_addr, len) && RAIL_SAME_SEND(local_addr, lkey), "copied as a block");
+_Static_assert(RAIL_SAME_SEND(remote_addr, rkey), "copied as a block, what lies behind being of no account");
 
 uint32_t rail_psn_count(uint32_t len, uint32_t mtu)
 {
@@ -66,8 +67,9 @@ static void rail_build_cell(struct rail_lane *lane, const struct rail_request *r
         record->rkey = send->rkey = gpu ? lane->gpu_flush_rkey : lane->flush_rkey;
         return;
     }
-    send->operand = r->operand;
+    send->operand = r->operand; /* where others have their rkey */
     send->swap = r->swap;
+    send->atomic_rkey = r->rkey;
 }
 
 /* What is special about a request that is no plain WRITE. */
@@ -119,7 +121,8 @@ void rail_lane_queue(struct rail_lane *lane, const struct rail_request *request)
     record->first_psn = lane->next_psn;
     record->mtu = lane->mtu;
     send->id = lane->id | lane->head;
-    memcpy(&send->local_addr, &request->local_addr, 32);
+    memcpy(&send->local_addr, &request->local_addr, 16);
+    memcpy(&send->remote_addr, &request->remote_addr, 16);
     send->op = VERBS_OP_WRITE;
     if (request->kind != RAIL_KIND_WRITE || request->immediate)
         rail_build_other(lane, request, record, send);
@@ -156,15 +159,16 @@ static void rail_mark(struct rail_lane *lane)
     unsigned taken;
     if (lane->posted == lane->tail || !record->unsignalled)
         return;
-    struct verbs_send marker = {
-        .id = RAIL_ID_MARKER | lane->id | last,
-        .op = VERBS_OP_WRITE,
-        .signal = VERBS_SIGNALLED,
-        .local_addr = (uintptr_t)lane->cells,
-        .lkey = lane->lkey,
-        .remote_addr = lane->flush_addr,
-        .rkey = lane->flush_rkey,
-    };
+    struct verbs_send marker;
+    verbs_list_init(&marker, 1);
+    marker.id = RAIL_ID_MARKER | lane->id | last;
+    marker.op = VERBS_OP_WRITE;
+    marker.signal = VERBS_SIGNALLED;
+    marker.local_addr = (uintptr_t)lane->cells;
+    marker.lkey = lane->lkey;
+    marker.len = 0;
+    marker.remote_addr = lane->flush_addr;
+    marker.rkey = lane->flush_rkey;
     if (verbs_post_list(lane->qp, &marker, 1, &taken)) {
         uint32_t unknown = record->run + 1u;
         lane->posted -= unknown;

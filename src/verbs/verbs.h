@@ -212,26 +212,39 @@ enum verbs_op {
 /** Whether a request has a completion where it ends well; where it does not it may have one in either case. */
 enum verbs_signal { VERBS_UNSIGNALLED = 0, VERBS_SIGNALLED = 2 };
 
-/** One send request. */
+/**
+ * One send request. It begins as the ABI's ibv_send_wr does, and its SGE lies where that has what only memory windows and
+ * TSO need (verbs_io.c checks both), so that it is posted where it was built. Lists are arrays; verbs_list_init() first.
+ */
 struct verbs_send {
     _Alignas(64) uint64_t id; /**< comes back in the completion */
-    uint64_t local_addr;      /**< as the lkey names it */
+    struct verbs_send *next;  /**< this and the next two: verbs_'s */
+    void *sge;
+    uint32_t sges;
+    uint32_t op;     /**< enum verbs_op */
+    uint32_t signal; /**< enum verbs_signal */
+    uint32_t unused;
+    uint64_t remote_addr; /**< not of a SEND, nor a key */
+    union {
+        uint32_t rkey;    /**< of a WRITE or READ */
+        uint64_t operand; /**< of an atomic: to add, or to compare with */
+    };
+    uint64_t swap;        /**< of COMPARE_SWAP */
+    uint32_t atomic_rkey; /**< of an atomic */
+    uint32_t unused_too[3];
+    uint64_t local_addr; /**< as the lkey names it */
     uint32_t len;
     uint32_t lkey;
-    uint64_t remote_addr; /**< not of a SEND, nor its rkey */
-    uint32_t rkey;
-    uint32_t unused;  /**< so that what follows is copied as a block */
-    uint32_t op;      /**< enum verbs_op */
-    uint32_t signal;  /**< enum verbs_signal */
-    uint64_t operand; /**< of an atomic: to add, or to compare with */
-    uint64_t swap;    /**< of COMPARE_SWAP */
 };
 
 #define VERBS_LIST_MAX 16 /**< most requests of one list */
 
-/** Posts n requests (1..VERBS_LIST_MAX) in one call. 0, or a negative errno; then *taken (else untouched) says how many of
- *  the first were posted. One thread at a time per QP. */
-int verbs_post_list(struct verbs_qp *qp, const struct verbs_send *sends, unsigned n, unsigned *taken) ATTR_CHECK_RESULT;
+/** Makes n places of an array ready to be filled and posted, as often as one likes. */
+void verbs_list_init(struct verbs_send *sends, unsigned n);
+
+/** Posts the first n requests (1..VERBS_LIST_MAX) of an array in one call. 0, or a negative errno; then *taken (else untouched)
+ *  says how many of the first were posted. One thread at a time per QP. */
+int verbs_post_list(struct verbs_qp *qp, struct verbs_send *sends, unsigned n, unsigned *taken) ATTR_CHECK_RESULT;
 
 struct verbs_recv {
     uint64_t id;

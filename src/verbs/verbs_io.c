@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verbs_io.c - PATH 4: builds a work request and posts it; polls completions into plain records. Nothing else.
+ * verbs_io.c - PATH 4: posts lists of work requests, which are built where they are posted from; polls completions into plain records. Nothing else.
  * Called by src/rail/rail_lane.c and rail_poll.c; next: the NIC, or the emulator, through the device's ops table.
  */
 #include "verbs_priv.h"
@@ -14,55 +14,48 @@ _Static_assert((int)VERBS_OP_COMPARE_SWAP == (int)IBV_WR_ATOMIC_CMP_AND_SWP, "on
 _Static_assert((int)VERBS_OP_FETCH_ADD == (int)IBV_WR_ATOMIC_FETCH_AND_ADD, "one number");
 _Static_assert((int)VERBS_SIGNALLED == (int)IBV_SEND_SIGNALED, "one number");
 
-/* What is copied as a block lies alike: {addr, length, lkey}, {remote_addr, rkey}, {opcode, send_flags}. */
+/* A request lies as the ABI has it, with its SGE in the part that only IBV_WR_BIND_MW and IBV_WR_TSO read. */
+#define VERBS_ALIKE(field, theirs)                                                                                     \
+    (offsetof(struct verbs_send, field) == offsetof(struct ibv_send_wr, theirs) &&                                     \
+     sizeof(((struct verbs_send *)NULL)->field) == sizeof(((struct ibv_send_wr *)NULL)->theirs))
+_Static_assert(VERBS_ALIKE(id, wr_id) && VERBS_ALIKE(next, next) && VERBS_ALIKE(sge, sg_list), "alike");
+_Static_assert(VERBS_ALIKE(sges, num_sge) && VERBS_ALIKE(op, opcode) && VERBS_ALIKE(signal, send_flags), "alike");
+_Static_assert(VERBS_ALIKE(remote_addr, wr.rdma.remote_addr) && VERBS_ALIKE(rkey, wr.rdma.rkey), "alike");
+_Static_assert(VERBS_ALIKE(remote_addr, wr.atomic.remote_addr) && VERBS_ALIKE(operand, wr.atomic.compare_add), "alike");
+_Static_assert(VERBS_ALIKE(swap, wr.atomic.swap) && VERBS_ALIKE(atomic_rkey, wr.atomic.rkey), "alike");
+_Static_assert(offsetof(struct verbs_send, local_addr) == offsetof(struct ibv_send_wr, bind_mw) &&
+                   sizeof(struct verbs_send) == sizeof(struct ibv_send_wr),
+               "the SGE lies in what is not read");
 #define VERBS_APART(type, a, b) (offsetof(type, b) - offsetof(type, a))
 _Static_assert(VERBS_APART(struct verbs_send, local_addr, len) == VERBS_APART(struct ibv_sge, addr, length), "alike");
 _Static_assert(VERBS_APART(struct verbs_send, local_addr, lkey) == VERBS_APART(struct ibv_sge, addr, lkey), "alike");
-_Static_assert(VERBS_APART(struct verbs_send, remote_addr, rkey) ==
-                   VERBS_APART(struct ibv_send_wr, wr.rdma.remote_addr, wr.rdma.rkey),
-               "alike");
-_Static_assert(VERBS_APART(struct verbs_send, op, signal) == VERBS_APART(struct ibv_send_wr, opcode, send_flags),
-               "alike");
-_Static_assert(sizeof(((struct ibv_send_wr *)NULL)->opcode) == 4, "alike");
 
-static inline void verbs_build(struct ibv_send_wr *wr, struct ibv_sge *sge, const struct verbs_send *send)
+void verbs_list_init(struct verbs_send *sends, unsigned n)
 {
-    wr->wr_id = send->id;
-    memcpy(&wr->opcode, &send->op, 8);
-    memcpy(sge, &send->local_addr, sizeof(*sge));
-    if (send->op < VERBS_OP_COMPARE_SWAP) {
-        memcpy(&wr->wr, &send->remote_addr, 16);
-    } else {
-        wr->wr.atomic.remote_addr = send->remote_addr;
-        wr->wr.atomic.compare_add = send->operand;
-        wr->wr.atomic.swap = send->swap;
-        wr->wr.atomic.rkey = send->rkey;
+    for (unsigned i = 0; i < n; i++) {
+        sends[i].next = i + 1 < n ? &sends[i + 1] : NULL;
+        sends[i].sge = &sends[i].local_addr;
+        sends[i].sges = 1;
     }
 }
 
 /* What a refusal means: the first that was refused is told. A provider that does not tell has refused all, as far as is
  * known here. Apart, since the hot path would carry its registers. */
-static __attribute__((noinline)) int verbs_refused(const struct verbs_qp *qp, unsigned n, const struct ibv_send_wr *bad,
-                                                   int rc, unsigned *taken)
+static __attribute__((noinline)) int verbs_refused(const struct ibv_send_wr *first, unsigned n,
+                                                   const struct ibv_send_wr *bad, int rc, unsigned *taken)
 {
-    *taken = bad >= qp->wr && bad < qp->wr + n ? (unsigned)(bad - qp->wr) : 0;
+    *taken = bad >= first && bad < first + n ? (unsigned)(bad - first) : 0;
     return verbs_result(rc);
 }
 
-int verbs_post_list(struct verbs_qp *qp, const struct verbs_send *sends, unsigned n, unsigned *taken)
+int verbs_post_list(struct verbs_qp *qp, struct verbs_send *sends, unsigned n, unsigned *taken)
 {
-    struct ibv_send_wr *bad = NULL, *wr = qp->wr;
-    struct ibv_sge *sge = qp->sge;
-    const struct verbs_send *last = sends + n - 1;
-    for (verbs_build(wr, sge, sends); sends != last; verbs_build(wr, sge, sends)) {
-        wr->next = wr + 1;
-        wr++;
-        sge++;
-        sends++;
-    }
-    wr->next = NULL;
-    int rc = ibv_post_send(qp->ibv, qp->wr, &bad);
-    return rc ? verbs_refused(qp, n, bad, rc, taken) : 0;
+    struct ibv_send_wr *bad = NULL, *first = (struct ibv_send_wr *)(void *)sends;
+    struct verbs_send *last = &sends[n - 1], *behind = last->next;
+    last->next = NULL;
+    int rc = ibv_post_send(qp->ibv, first, &bad);
+    last->next = behind;
+    return rc ? verbs_refused(first, n, bad, rc, taken) : 0;
 }
 
 int verbs_post_recv(struct verbs_qp *qp, const struct verbs_recv *recv)

@@ -163,10 +163,6 @@ int verbs_qp_create(struct verbs_dev *dev, struct verbs_cq *cq, const struct ver
         return rc;
     }
     qp->dev = dev;
-    for (unsigned i = 0; i < VERBS_LIST_MAX; i++) {
-        qp->wr[i].sg_list = &qp->sge[i];
-        qp->wr[i].num_sge = 1;
-    }
     *out = qp;
     return 0;
 }

@@ -63,8 +63,6 @@ struct verbs_cq {
 struct verbs_qp {
     struct verbs_dev *dev;
     struct ibv_qp *ibv;
-    struct ibv_send_wr wr[VERBS_LIST_MAX]; /* each with its SGE; the rest is written by each post */
-    struct ibv_sge sge[VERBS_LIST_MAX];
 };
 
 /** The negative errno of a call that said it failed by -1 or NULL; -EIO where it left errno at 0. */

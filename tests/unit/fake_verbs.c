@@ -428,9 +428,15 @@ static int fake_post(struct verbs_qp *qp, const struct verbs_send *send)
     return 0;
 }
 
-int verbs_post_list(struct verbs_qp *qp, const struct verbs_send *sends, unsigned n, unsigned *taken)
+void verbs_list_init(struct verbs_send *sends, unsigned n)
 {
-    if (n < 1 || n > VERBS_LIST_MAX)
+    for (unsigned i = 0; i < n; i++)
+        sends[i].sges = 1;
+}
+
+int verbs_post_list(struct verbs_qp *qp, struct verbs_send *sends, unsigned n, unsigned *taken)
+{
+    if (n < 1 || n > VERBS_LIST_MAX || sends[0].sges != 1)
         abort();
     for (unsigned i = 0; i < n; i++) {
         int rc = fake_post(qp, &sends[i]);
@@ -523,7 +529,7 @@ static void fake_move(const struct verbs_send *send)
     if (send->op == VERBS_OP_SEND)
         return; /* fake_arrive() */
     uint8_t *local = fake_bytes(send->lkey, send->local_addr, send->len);
-    uint8_t *remote = fake_bytes(send->rkey & ~FAKE_RKEY, send->remote_addr, send->len);
+    uint8_t *remote = fake_bytes(fake_key(send) & ~FAKE_RKEY, send->remote_addr, send->len);
     switch (send->op) {
     case VERBS_OP_WRITE:
         memmove(remote, local, send->len);

@@ -51,6 +51,12 @@ struct verbs_qp *fake_qp(unsigned i);
 /** Requests of a QP posted and not yet ended. */
 unsigned fake_pending(const struct verbs_qp *qp);
 
+/** The remote key of a request, whatever its kind. */
+static inline uint32_t fake_key(const struct verbs_send *send)
+{
+    return send->op < VERBS_OP_COMPARE_SWAP ? send->rkey : send->atomic_rkey;
+}
+
 /** The i-th of them, oldest first. */
 const struct verbs_send *fake_send(const struct verbs_qp *qp, unsigned i);
 

@@ -136,7 +136,7 @@ static void eight_bytes_are_swapped_until_nobody_came_between(void **state)
     ask(PEER, 0);
     assert_int_equal(pending(SELF), 1);
     const struct verbs_send *send = fake_send(rig.qp[SELF], 0);
-    assert_true(send->op == VERBS_OP_FETCH_ADD && send->operand == 0 && send->rkey == home_rkey());
+    assert_true(send->op == VERBS_OP_FETCH_ADD && send->operand == 0 && fake_key(send) == home_rkey());
     end(SELF, 1);
     set_word(2); /* somebody came between */
     assert_int_equal(fake_send(rig.qp[SELF], 0)->op, VERBS_OP_COMPARE_SWAP);

@@ -306,9 +306,9 @@ static void atomics_bring_back_the_old_value(void **state)
     rail_lane_queue(rig->lane, &swap);
     rail_lane_ring(rig->lane);
     const struct verbs_send *first = fake_send(rig->qp, 0), *second = fake_send(rig->qp, 1);
-    assert_true(first->op == VERBS_OP_FETCH_ADD && first->operand == 3 && first->rkey == 5 && first->remote_addr == 64);
+    assert_true(first->op == VERBS_OP_FETCH_ADD && first->operand == 3 && first->atomic_rkey == 5 && first->remote_addr == 64);
     assert_true(second->op == VERBS_OP_COMPARE_SWAP && second->operand == 4 && second->swap == 9 && second->len == 8);
-    assert_true(first->local_addr != second->local_addr);
+    assert_true(first->local_addr != second->local_addr && second->atomic_rkey == 6);
     *(uint64_t *)(uintptr_t)first->local_addr = 100;
     *(uint64_t *)(uintptr_t)second->local_addr = 200;
     fake_end(rig->qp, 0);

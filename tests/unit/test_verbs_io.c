@@ -99,18 +99,22 @@ static int stop(void **state)
 static const uint32_t sample_ops[] = {VERBS_OP_WRITE, VERBS_OP_READ, VERBS_OP_SEND, VERBS_OP_FETCH_ADD,
                                       VERBS_OP_COMPARE_SWAP};
 
-static struct verbs_send sample(unsigned i)
+static void sample(struct verbs_send *out, unsigned i)
 {
-    return (struct verbs_send){.id = 100 + i,
-                               .op = sample_ops[i % 5],
-                               .local_addr = 0x1000 + i,
-                               .remote_addr = 0x2000 + i,
-                               .operand = 0x3000 + i,
-                               .swap = 0x4000 + i,
-                               .lkey = 0x50 + i,
-                               .rkey = 0x60 + i,
-                               .len = 8 + i,
-                               .signal = i % 3 == 2 ? VERBS_SIGNALLED : VERBS_UNSIGNALLED};
+    out->id = 100 + i;
+    out->op = sample_ops[i % 5];
+    out->signal = i % 3 == 2 ? VERBS_SIGNALLED : VERBS_UNSIGNALLED;
+    out->local_addr = 0x1000 + i;
+    out->lkey = 0x50 + i;
+    out->len = 8 + i;
+    out->remote_addr = 0x2000 + i;
+    if (out->op < VERBS_OP_COMPARE_SWAP) {
+        out->rkey = 0x60 + i;
+        return;
+    }
+    out->operand = 0x3000 + i;
+    out->swap = 0x4000 + i;
+    out->atomic_rkey = 0x60 + i;
 }
 
 static void expect_sample(unsigned i)
@@ -137,11 +141,12 @@ static void lists_become_work_requests(void **state)
 {
     (void)state;
     static const unsigned lengths[] = {1, VERBS_LIST_MAX, 3, VERBS_LIST_MAX, 2};
+    struct verbs_send sends[VERBS_LIST_MAX];
+    verbs_list_init(sends, VERBS_LIST_MAX);
     for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
-        struct verbs_send sends[VERBS_LIST_MAX];
         unsigned taken = 99;
         for (unsigned i = 0; i < lengths[l]; i++)
-            sends[i] = sample(i);
+            sample(&sends[i], i);
         assert_int_equal(verbs_post_list(qp, sends, lengths[l], &taken), 0);
         assert_int_equal(taken, 99);
         assert_int_equal(rig_provider.posted, lengths[l]);
@@ -154,8 +159,9 @@ static void refuse(int error, int bad_at, int expected, unsigned expected_taken)
 {
     struct verbs_send sends[4];
     unsigned taken = 99;
+    verbs_list_init(sends, 4);
     for (unsigned i = 0; i < 4; i++)
-        sends[i] = sample(i);
+        sample(&sends[i], i);
     rig_provider.post_error = error;
     rig_provider.bad_at = bad_at;
     errno = EPERM;
