@@ -16,7 +16,7 @@
 enum { BENCH_ALIGN = 128 };
 enum { BENCH_SIZE_MAX = 1 << 30, BENCH_SENDERS = 1024, BENCH_WINDOW_MAX = 65536 };
 /* Bytes of all receivers' places together, and of all memory. */
-#define BENCH_PLACES_MAX ((uint64_t)512 << 20)
+#define BENCH_PLACES_MAX ((uint64_t)1 << 30)
 #define BENCH_MEM_MAX    ((uint64_t)4 << 30)
 
 int bench_peer(const struct bench_run *run, int pe, int i)
