@@ -135,6 +135,7 @@ struct api_peer {
     struct plan_order_in order;          /**< of these counts; also says which lanes have failed */
     uint16_t flushing;                   /**< bit k: a flush is in flight on lane k */
     uint16_t flush_due;                  /**< bit k: flush_want[k] may not be reached yet */
+    uint16_t flush_round;                /**< bit k: lane k's turn in a round of flushes that nobody waits for is to come */
     uint64_t flush_want[PLAN_MAX_LANES]; /**< count that somebody wants to know flushed */
     struct api_flow put, get;
     struct api_word *fifo;
@@ -506,6 +507,9 @@ void api_flush_want(struct api_peer *peer, const struct plan_wait *wait);
 
 /** Somebody waits for all that has been posted. */
 void api_flush_want_all(struct api_peer *peer);
+
+/** Nobody waits, but all lanes should be flushed before long: wants a flush on one of them, with each call on another. */
+void api_flush_want_one(struct api_peer *peer);
 
 /** Posts the flushes that are wanted, one a lane at a time. How many. */
 unsigned api_flush_drive(struct api_peer *peer);

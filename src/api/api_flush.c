@@ -27,6 +27,19 @@ void api_flush_want_all(struct api_peer *peer)
     }
 }
 
+void api_flush_want_one(struct api_peer *peer)
+{
+    /* The next round when all of this one are back: else a lane that answers soon would be asked again and again. */
+    if (!peer->flush_round && !peer->flush_due)
+        peer->flush_round = (uint16_t)plan_order_flush_all(&peer->order);
+    if (!peer->flush_round)
+        return;
+    unsigned k = (unsigned)__builtin_ctz(peer->flush_round);
+    peer->flush_round &= (uint16_t)(peer->flush_round - 1);
+    peer->flush_due |= (uint16_t)(1u << k);
+    peer->flush_want[k] = peer->counts.posted[k];
+}
+
 /* What a quiet asks plan: in drain mode too it waits for flushes, since only they prove anything. */
 static struct plan_order_in api_flush_in(const struct api_peer *peer)
 {

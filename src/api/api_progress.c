@@ -287,9 +287,12 @@ unsigned api_drive(struct api_peer *peer, bool urgent)
         bulk = peer->put.head ? api_bulk_pump(peer, &peer->put) : 0;
         moved += bulk;
     } while (bulk && peer->fifo_tail != peer->fifo_marked);
-    /* Flushing early keeps the table of ranges from filling up. */
-    if (plan_overlap_full(&peer->overlap) || (peer->quieting && !peer->put.head))
+    /* Flushing early keeps the table of ranges from filling up; one lane after the other, so that many lanes do not run dry
+     * meanwhile, and all at once when it is late. */
+    if (plan_overlap_filled(&peer->overlap) || (peer->quieting && !peer->put.head))
         api_flush_want_all(peer);
+    else if (plan_overlap_full(&peer->overlap))
+        api_flush_want_one(peer);
     unsigned flushes = peer->flush_due ? api_flush_drive(peer) : 0;
     /* Behind the flushes: where a lane takes one READ at a time, gets would leave them none. */
     if (peer->get.head)

@@ -123,10 +123,16 @@ static inline bool plan_overlap_room(const struct plan_overlap *table, uint32_t 
     return table->head - table->tail + n <= PLAN_OVERLAP_ENTRIES;
 }
 
-/** More than half used, or something did not fit: the caller should flush. */
+/** More than half used: the caller should flush. */
 static inline bool plan_overlap_full(const struct plan_overlap *table)
 {
-    return table->head - table->tail > PLAN_OVERLAP_ENTRIES / 2 || table->lost;
+    return table->head - table->tail > PLAN_OVERLAP_ENTRIES / 2;
+}
+
+/** More than seven eighths used, or something did not fit: it should flush now. */
+static inline bool plan_overlap_filled(const struct plan_overlap *table)
+{
+    return table->head - table->tail > PLAN_OVERLAP_ENTRIES / 8 * 7 || table->lost;
 }
 
 #endif

@@ -261,26 +261,27 @@ static void what_does_not_fit_gates(void **state)
     memset(&table, 0, sizeof(table));
     for (uint64_t i = 0; i < PLAN_OVERLAP_ENTRIES; i++) {
         assert_int_equal(plan_overlap_full(&table), i > PLAN_OVERLAP_ENTRIES / 2);
+        assert_int_equal(plan_overlap_filled(&table), i > PLAN_OVERLAP_ENTRIES / 8 * 7);
         plan_overlap_posted(&table, plan_overlap_add(&table, i << 13, 8192), 0, i + 1, true);
     }
     uint64_t at = UINT64_C(1) << 40;
     assert_true(plan_overlap_add(&table, at, 8192) == PLAN_OVERLAP_LOST);
     assert_true(plan_overlap_add(&table, at + (1 << 20), 8192) == PLAN_OVERLAP_LOST);
-    assert_true(plan_overlap_full(&table));
+    assert_true(plan_overlap_filled(&table));
     uint64_t flushed[PLAN_COUNTS] = {PLAN_OVERLAP_ENTRIES};
     plan_overlap_trim(&table, flushed);
-    assert_true(table.tail == table.head && plan_overlap_full(&table));
+    assert_true(table.tail == table.head && plan_overlap_filled(&table));
     assert_int_equal(plan_overlap_check(&table, flushed, table.head, at, 1, &lane), PLAN_OVERLAP_GATE);
     assert_int_equal(plan_overlap_check(&table, flushed, table.head, at + 99999, 1, &lane), PLAN_OVERLAP_GATE);
     assert_int_equal(plan_overlap_check(&table, flushed, table.head, at - 1, 1, &lane), PLAN_OVERLAP_NONE);
     plan_overlap_posted(&table, PLAN_OVERLAP_LOST, 2, 7, true);
     plan_overlap_all_posted(&table, PLAN_OVERLAP_LOST);
     plan_overlap_trim(&table, flushed);
-    assert_true(plan_overlap_full(&table));
+    assert_true(plan_overlap_filled(&table));
     flushed[2] = 7;
     assert_int_equal(plan_overlap_check(&table, flushed, table.head, at, 1, &lane), PLAN_OVERLAP_NONE);
     plan_overlap_trim(&table, flushed);
-    assert_false(plan_overlap_full(&table));
+    assert_false(plan_overlap_filled(&table));
 }
 
 static void ranges_at_the_end_of_the_address_space(void **state)
