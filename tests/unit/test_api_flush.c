@@ -117,39 +117,6 @@ static void one_flush_a_lane_is_in_flight_and_shared(void **state)
     assert_true(stats().flushes == 2);
 }
 
-/* Nobody waits, and the table of ranges fills up: one lane is flushed, with the next call the other, and neither again before
- * both have answered. */
-static void a_filling_table_is_flushed_lane_by_lane(void **state)
-{
-    (void)state;
-    for (unsigned puts = 0;; puts++) {
-        assert_true(puts < 256);
-        assert_int_equal(put(4096), 0);
-        if (flushes_posted(0) + flushes_posted(1) > 0) {
-            assert_true(puts > 100);
-            break;
-        }
-        for (unsigned lane = 0; puts % 2 && lane < 2; lane++) { /* two at a time, so that both lanes are used */
-            while (pending(lane) > 0)
-                fake_end(rig.qp[lane], 0);
-        }
-        settle();
-    }
-    assert_int_equal(stats().flushes, 1);
-    unsigned first = flushes_posted(1);
-    for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(put(4096), 0);
-        assert_true(flushes_posted(0) == 1 && flushes_posted(1) == 1);
-    }
-    end(first, pending(first));
-    assert_int_equal(put(4096), 0);
-    assert_int_equal(stats().flushes, 2);
-    end(!first, pending(!first));
-    settle();
-    assert_int_equal(stats().flushes, 2); /* room enough for now */
-    assert_int_equal(rig.waits, 0);
-}
-
 static void nothing_outstanding_needs_no_flush(void **state)
 {
     (void)state;
@@ -587,7 +554,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH(a_flush_goes_right_behind_the_last_piece, make),
         WITH(one_flush_a_lane_is_in_flight_and_shared, make),
-        WITH(a_filling_table_is_flushed_lane_by_lane, make),
         WITH(nothing_outstanding_needs_no_flush, make),
         WITH(quiet_flushes_each_lane_once, make),
         WITH(a_completed_atomic_proves_what_is_before_it, make),

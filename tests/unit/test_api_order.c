@@ -330,6 +330,39 @@ static void quiet_flushes_in_drain_mode_too(void **state)
     assert_int_equal(stats().flushes, before + 2);
 }
 
+/* Nobody waits, and the table of ranges fills up: one lane is flushed, with the next call the other, and neither again before
+ * both have answered. */
+static void a_filling_table_is_flushed_lane_by_lane(void **state)
+{
+    (void)state;
+    for (unsigned puts = 0;; puts++) {
+        assert_true(puts < 256);
+        assert_int_equal(put(4096), 0);
+        if (flushes_posted(0) + flushes_posted(1) > 0) {
+            assert_true(puts > 100);
+            break;
+        }
+        for (unsigned lane = 0; puts % 2 && lane < 2; lane++) { /* two at a time, so that both lanes are used */
+            while (pending(lane) > 0)
+                fake_end(rig.qp[lane], 0);
+        }
+        settle();
+    }
+    assert_int_equal(stats().flushes, 1);
+    unsigned first = flushes_posted(1);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(put(4096), 0);
+        assert_true(flushes_posted(0) == 1 && flushes_posted(1) == 1);
+    }
+    end(first, pending(first));
+    assert_int_equal(put(4096), 0);
+    assert_int_equal(stats().flushes, 2);
+    end(!first, pending(!first));
+    settle();
+    assert_int_equal(stats().flushes, 2); /* room enough for now */
+    assert_int_equal(rig.waits, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +375,7 @@ int main(void)
         WITH(drain_blocks_the_caller, make_drain),
         WITH(drain_gives_up_with_the_wait, make_drain),
         WITH(a_full_fifo_is_try_again_and_leaves_nothing, make),
+        WITH(a_filling_table_is_flushed_lane_by_lane, make),
         WITH(a_full_lane_leaves_nothing_half_posted, make_shallow),
         WITH(bulk_cannot_starve_a_signal, make),
         WITH(a_full_home_lane_keeps_the_order, make),
