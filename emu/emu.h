@@ -384,8 +384,8 @@ struct emu_cq {
     struct ibv_cq ibv;
     struct emu_ctx *ctx;
     struct emu_cq *next; /* of the context */
-    struct emu_cqe *ring;
-    uint32_t size, head, count;
+    struct emu_cqe *ring; /* with so much room; grows up to size as it is used */
+    uint32_t size, room, head, count;
     bool overrun;
     bool armed, armed_solicited;
     uint32_t events_due;                /* in its channel, not fetched */
@@ -421,14 +421,13 @@ struct emu_wqe {
     struct emu_port *peer; /* and where it goes; NULL: nobody has that address */
     uint32_t dest_qpn;
     uint32_t len;
-    int n_sge;
-    struct ibv_sge sge[EMU_MAX_SGE];
-    unsigned char *inline_data; /* in the QP's slab; used when flags has IBV_SEND_INLINE */
     uint32_t first_psn, n_psn;
     uint32_t got; /* READ: response packets taken */
     enum ibv_wc_status status;
+    uint8_t n_sge;
     bool started;
-    bool resync; /* READ: a response was missed and asked for again */
+    bool resync;          /* READ: a response was missed and asked for again */
+    struct ibv_sge sge[]; /* cap.max_send_sge; behind them inline data, used when flags has IBV_SEND_INLINE */
 };
 
 enum emu_reply_kind { EMU_REPLY_READ, EMU_REPLY_ATOMIC, EMU_REPLY_ACK, EMU_REPLY_NAK };
@@ -457,7 +456,7 @@ struct emu_atomic_done {
     uint64_t old;
 };
 
-enum { EMU_REPLIES = 64 };
+enum { EMU_REPLIES = 64 }; /* most that are kept */
 
 struct emu_qp {
     union {
@@ -478,8 +477,9 @@ struct emu_qp {
     bool in_line, reply_turn;
     struct emu_qp *line_next;
     /* requester: freed <= una <= nxt <= tail; below numbered WQEs have PSNs */
-    struct emu_wqe *sq;
-    unsigned char *inline_slab;
+    unsigned char *sq; /* a ring with room for those that are not completed; grows with them */
+    uint32_t sq_room;  /* a power of two, or 0 */
+    uint32_t sq_stride;
     uint64_t sq_freed, sq_una, sq_nxt, sq_numbered, sq_tail;
     uint32_t nxt_pkt; /* packets of the WQE at nxt that this pass has sent */
     uint32_t psn_next, una_psn;
@@ -489,9 +489,9 @@ struct emu_qp {
     uint64_t ack_deadline;
     bool ack_timer;
     /* responder */
-    struct emu_rqe *rq;
+    unsigned char *rq; /* cap.max_recv_wr receives */
     uint64_t rq_freed, rq_head, rq_tail;
-    struct emu_rqe shared; /* with an SRQ: the receive of the message in progress */
+    struct emu_rqe *shared; /* with an SRQ: the receive of the message in progress */
     bool has_shared;
     uint32_t epsn;
     bool nak_sent;
@@ -501,8 +501,8 @@ struct emu_qp {
     uint32_t msg_rkey, msg_left;
     uint32_t msg_got;
     bool msg_open;
-    struct emu_reply reply[EMU_REPLIES];
-    uint32_t reply_head, reply_count;
+    struct emu_reply *reply; /* a ring that grows up to EMU_REPLIES */
+    uint32_t reply_room, reply_head, reply_count;
     struct emu_atomic_done atomic[EMU_MAX_RD_ATOMIC];
     uint32_t atomic_next;
     struct emu_store_queue store;
@@ -516,14 +516,21 @@ static inline int32_t emu_psn_diff(uint32_t a, uint32_t b)
     return (int32_t)((a - b) << 8) >> 8;
 }
 
-static inline struct emu_wqe *emu_wqe_at(struct emu_qp *qp, uint64_t i)
+/** The request of that number; only from una on, and below tail. */
+static inline struct emu_wqe *emu_wqe_at(const struct emu_qp *qp, uint64_t i)
 {
-    return &qp->sq[i % (qp->cap.max_send_wr + 1u)]; /* one more than can be used, so never nothing */
+    return (struct emu_wqe *)(void *)(qp->sq + (size_t)(i & (qp->sq_room - 1u)) * qp->sq_stride);
 }
 
-static inline struct emu_rqe *emu_rqe_at(struct emu_qp *qp, uint64_t i)
+/** Its inline data, cap.max_inline_data bytes. */
+static inline unsigned char *emu_wqe_inline(const struct emu_qp *qp, struct emu_wqe *w)
 {
-    return &qp->rq[i % (qp->cap.max_recv_wr + 1u)];
+    return (unsigned char *)&w->sge[qp->cap.max_send_sge];
+}
+
+static inline struct emu_rqe *emu_rqe_at(const struct emu_qp *qp, uint64_t i)
+{
+    return (struct emu_rqe *)(void *)(qp->rq + i % qp->cap.max_recv_wr * emu_rqe_size(qp->cap.max_recv_sge));
 }
 
 /** Path MTU in bytes, from the verbs' code (1: 256, 5: 4096). */

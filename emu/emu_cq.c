@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+enum { EMU_CQ_ROOM = 8 }; /* a queue's first ring */
+
 /* A descriptor that poll(2) can watch: one token for each event. A lost token only costs a wake-up. */
 static void emu_event_signal_fd(int fd)
 {
@@ -41,12 +43,6 @@ struct emu_cq *emu_cq_new(struct emu_ctx *ctx, int cqe, void *cq_context, struct
     cq = calloc(1, sizeof(*cq));
     if (!cq)
         return NULL;
-    cq->ring = calloc((size_t)cqe, sizeof(*cq->ring));
-    if (!cq->ring) {
-        free(cq);
-        errno = ENOMEM;
-        return NULL;
-    }
     cq->ctx = ctx;
     cq->size = (uint32_t)cqe;
     cq->ibv.context = &ctx->vctx.context;
@@ -135,6 +131,32 @@ static bool emu_cq_tells(const struct ibv_wc *wc)
     return wc->status == IBV_WC_SUCCESS && wc->opcode != IBV_WC_RDMA_WRITE && wc->opcode != IBV_WC_SEND;
 }
 
+/** The i-th entry that nobody has polled, or the place behind the last. */
+static struct emu_cqe *emu_cq_at(const struct emu_cq *cq, uint32_t i)
+{
+    return &cq->ring[(cq->head + i) & (cq->room - 1u)];
+}
+
+/** Room for one more entry: few queues ever hold what they were made for, and a ring that is short stays in the cache. */
+static bool emu_cq_room(struct emu_cq *cq)
+{
+    uint32_t room = cq->room ? 2 * cq->room : EMU_CQ_ROOM;
+    struct emu_cqe *ring;
+
+    if (cq->count < cq->room)
+        return true;
+    ring = cq->count < cq->size ? malloc(room * sizeof(*ring)) : NULL;
+    if (!ring)
+        return false;
+    for (uint32_t i = 0; i < cq->count; i++)
+        ring[i] = *emu_cq_at(cq, i);
+    free(cq->ring);
+    cq->ring = ring;
+    cq->room = room;
+    cq->head = 0;
+    return true;
+}
+
 int emu_cq_add(struct emu_cq *cq, const struct emu_cqe *e, bool solicited)
 {
     struct ibv_async_event ev = {.element.cq = &cq->ibv, .event_type = IBV_EVENT_CQ_ERR};
@@ -144,12 +166,12 @@ int emu_cq_add(struct emu_cq *cq, const struct emu_cqe *e, bool solicited)
 
     if (cq->overrun) /* a CQ in error takes nothing any more */
         return -EOVERFLOW;
-    if (cq->count == cq->size) {
+    if (cq->count == cq->size || !emu_cq_room(cq)) {
         emu_event_raise(cq->ctx, &ev);
         cq->overrun = true;
         return -EOVERFLOW;
     }
-    to = &cq->ring[(cq->head + cq->count) % cq->size];
+    to = emu_cq_at(cq, cq->count);
     *to = *e;
     if (!there && e->wc.status == IBV_WC_SUCCESS)
         to->wc.status = IBV_WC_LOC_PROT_ERR; /* its bytes went to a GPU that has failed */
@@ -166,10 +188,10 @@ void emu_cq_forget_qp(struct emu_cq *cq, const struct emu_qp *qp)
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < cq->count; i++) {
-        struct emu_cqe e = cq->ring[(cq->head + i) % cq->size];
+        struct emu_cqe e = *emu_cq_at(cq, i);
 
         if (e.qp != qp)
-            cq->ring[(cq->head + kept++) % cq->size] = e;
+            *emu_cq_at(cq, kept++) = e;
         else if (e.srq)
             emu_recv_free(&e);
     }
@@ -181,14 +203,14 @@ int emu_cq_take(struct emu_cq *cq, int n, struct ibv_wc *out)
     int taken = 0;
 
     while (taken < n && cq->count) {
-        struct emu_cqe *e = &cq->ring[cq->head];
+        struct emu_cqe *e = emu_cq_at(cq, 0);
 
         /* The slot is free before its completion can be seen, and not earlier than it is polled. */
         if (e->sq_free)
             e->qp->sq_freed = e->sq_free;
         emu_recv_free(e);
         out[taken++] = e->wc;
-        cq->head = (cq->head + 1) % cq->size;
+        cq->head = (cq->head + 1) & (cq->room - 1u);
         emu_cq_count(cq, cq->count - 1);
     }
     return taken;

@@ -7,7 +7,10 @@
 #include "emu_ud.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { EMU_POST_ROOM = 4 }; /* a send queue's first ring */
 
 static bool emu_post_is_read(enum ibv_wr_opcode op)
 {
@@ -69,10 +72,29 @@ static void emu_post_copy(unsigned char *to, const struct ibv_sge *sge)
         memcpy(to, from, sge->length);
 }
 
+/** Room for one more request: most send queues never hold more than a few, and a simulation may have very many of them. */
+static bool emu_post_room(struct emu_qp *qp)
+{
+    uint32_t room = qp->sq_room ? 2 * qp->sq_room : EMU_POST_ROOM;
+    struct emu_qp grown = {.sq_room = room, .sq_stride = qp->sq_stride};
+
+    if (qp->sq_tail - qp->sq_una < qp->sq_room)
+        return true;
+    grown.sq = calloc(room, qp->sq_stride);
+    if (!grown.sq)
+        return false;
+    for (uint64_t i = qp->sq_una; i < qp->sq_tail; i++)
+        memcpy(emu_wqe_at(&grown, i), emu_wqe_at(qp, i), qp->sq_stride);
+    free(qp->sq);
+    qp->sq = grown.sq;
+    qp->sq_room = room;
+    return true;
+}
+
 static void emu_post_fill(struct emu_qp *qp, const struct ibv_send_wr *wr)
 {
     struct emu_wqe *w = emu_wqe_at(qp, qp->sq_tail);
-    unsigned char *slot = w->inline_data;
+    unsigned char *slot = emu_wqe_inline(qp, w);
     uint64_t len = emu_sge_len(wr->sg_list, wr->num_sge);
     uint32_t at = 0;
 
@@ -80,8 +102,7 @@ static void emu_post_fill(struct emu_qp *qp, const struct ibv_send_wr *wr)
                           .opcode = wr->opcode,
                           .flags = wr->send_flags,
                           .imm = wr->imm_data,
-                          .n_sge = wr->num_sge,
-                          .inline_data = slot,
+                          .n_sge = (uint8_t)wr->num_sge,
                           .status = IBV_WC_SUCCESS};
     w->len = len > EMU_MAX_MSG ? EMU_MAX_MSG + 1u : (uint32_t)len;
     if (emu_ud_is(qp))
@@ -105,6 +126,8 @@ int emu_post_send(struct emu_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
     *taken = 0;
     for (; wr; wr = wr->next) {
         rc = emu_post_check(qp, wr);
+        if (rc == 0 && !emu_post_room(qp))
+            rc = ENOMEM;
         if (rc) {
             *bad = wr;
             break;

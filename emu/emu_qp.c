@@ -43,27 +43,28 @@ static void emu_qp_free(struct emu_qp *qp)
         return;
     free(qp->sq);
     free(qp->rq);
-    free(qp->inline_slab);
+    free(qp->shared);
+    free(qp->reply);
     emu_ex_free(qp->staged);
     free(qp);
 }
 
-static struct emu_qp *emu_qp_alloc(const struct ibv_qp_cap *cap)
+static struct emu_qp *emu_qp_alloc(const struct ibv_qp_cap *cap, const struct emu_srq *srq)
 {
     struct emu_qp *qp = calloc(1, sizeof(*qp));
 
     if (!qp)
         return NULL;
     qp->cap = *cap;
-    qp->sq = calloc(cap->max_send_wr + 1u, sizeof(*qp->sq));
-    qp->rq = calloc(cap->max_recv_wr + 1u, sizeof(*qp->rq));
-    qp->inline_slab = calloc(cap->max_send_wr + 1u, cap->max_inline_data + 1u);
-    if (!qp->sq || !qp->rq || !qp->inline_slab) {
+    qp->sq_stride = (uint32_t)(sizeof(struct emu_wqe) + cap->max_send_sge * sizeof(struct ibv_sge) +
+                               (cap->max_inline_data + 7u) / 8 * 8);
+    qp->rq = calloc(cap->max_recv_wr, emu_rqe_size(cap->max_recv_sge));
+    if (srq)
+        qp->shared = calloc(1, emu_rqe_size(srq->max_sge));
+    if ((!qp->rq && cap->max_recv_wr) || (srq && !qp->shared)) {
         emu_qp_free(qp);
         return NULL;
     }
-    for (uint32_t i = 0; i <= cap->max_send_wr; i++)
-        qp->sq[i].inline_data = qp->inline_slab + (size_t)i * cap->max_inline_data;
     return qp;
 }
 
@@ -79,7 +80,7 @@ struct emu_qp *emu_qp_new(struct emu_pd *pd, struct ibv_qp_init_attr *init)
     if (init->srq) /* it has no queue of its own */
         cap.max_recv_wr = cap.max_recv_sge = 0;
     errno = ENOMEM;
-    qp = emu_qp_alloc(&cap);
+    qp = emu_qp_alloc(&cap, (const struct emu_srq *)init->srq);
     if (!qp)
         return NULL;
     qp->ctx = ctx;

@@ -50,8 +50,8 @@ const struct emu_rqe *emu_recv_current(struct emu_qp *qp)
     if (!qp->ibv.srq)
         return emu_rqe_at(qp, qp->rq_head);
     if (!qp->has_shared)
-        qp->has_shared = emu_srq_take(emu_recv_srq(qp), &qp->shared);
-    return &qp->shared;
+        qp->has_shared = emu_srq_take(emu_recv_srq(qp), qp->shared);
+    return qp->shared;
 }
 
 const struct emu_pd *emu_recv_pd(const struct emu_qp *qp)

@@ -21,15 +21,21 @@ enum { EMU_RECV_SGE = 16, EMU_MAX_SRQ_WR = 16384 };
 struct emu_rqe {
     uint64_t wr_id;
     int n_sge;
-    struct ibv_sge sge[EMU_RECV_SGE];
+    struct ibv_sge sge[]; /* as many as its queue takes */
 };
+
+/** Bytes of one with so many. */
+static inline size_t emu_rqe_size(uint32_t max_sge)
+{
+    return sizeof(struct emu_rqe) + max_sge * sizeof(struct ibv_sge);
+}
 
 /** A shared receive queue: taken from in the order of posting, given back in the order of polling. */
 struct emu_srq {
     struct ibv_srq ibv;
     struct emu_ctx *ctx;
     struct emu_srq *next; /* of the context */
-    struct emu_rqe *ring; /* size */
+    unsigned char *ring;  /* size receives */
     uint32_t size, max_sge;
     uint64_t head, tail; /* receives ever taken, ever posted */
     uint32_t taken;      /* whose completions nobody has polled */
@@ -46,7 +52,7 @@ int emu_srq_destroy(struct emu_srq *srq);
 int emu_srq_modify(struct emu_srq *srq, const struct ibv_srq_attr *attr, int mask);
 /** ibv_post_srq_recv(3). 0 or an errno, *bad at the first that was not taken. */
 int emu_srq_post(struct emu_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-/** Takes the oldest receive; false: there is none. Raises the limit event. */
+/** Takes the oldest receive, emu_rqe_size(srq->max_sge) bytes; false: there is none. Raises the limit event. */
 bool emu_srq_take(struct emu_srq *srq, struct emu_rqe *out);
 
 /** ibv_post_recv(3). */

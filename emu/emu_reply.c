@@ -9,7 +9,10 @@
 #include "emu_lag.h"
 #include "emu_unkind.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+enum { EMU_REPLY_ROOM = 2 }; /* a queue pair's first ring */
 
 /** After a refusal that is final: the event, if there is one, and the end of the queue pair (IBA 9.9.3). */
 static void emu_reply_end(struct emu_qp *qp, int event)
@@ -74,15 +77,35 @@ void emu_reply_say(struct emu_fabric *f)
     }
 }
 
-static struct emu_reply *emu_reply_at(struct emu_qp *qp, uint32_t i)
+static struct emu_reply *emu_reply_at(const struct emu_qp *qp, uint32_t i)
 {
-    return &qp->reply[(qp->reply_head + i) % EMU_REPLIES];
+    return &qp->reply[(qp->reply_head + i) & (qp->reply_room - 1u)];
 }
 
 static void emu_reply_pop(struct emu_qp *qp)
 {
-    qp->reply_head = (qp->reply_head + 1) % EMU_REPLIES;
-    qp->reply_count--;
+    qp->reply_head = --qp->reply_count ? qp->reply_head + 1 : 0;
+}
+
+/** Adds an answer at the end. Without memory it is as if lost: the requester asks again. */
+static void emu_reply_append(struct emu_qp *qp, const struct emu_reply *r)
+{
+    uint32_t room = qp->reply_room ? 2 * qp->reply_room : EMU_REPLY_ROOM;
+
+    if (qp->reply_count == qp->reply_room) {
+        struct emu_reply *grown = malloc(room * sizeof(*grown));
+
+        if (!grown)
+            return;
+        for (uint32_t i = 0; i < qp->reply_count; i++)
+            grown[i] = *emu_reply_at(qp, i);
+        free(qp->reply);
+        qp->reply = grown;
+        qp->reply_room = room;
+        qp->reply_head = 0;
+    }
+    qp->reply_count++;
+    *emu_reply_at(qp, qp->reply_count - 1) = *r;
 }
 
 /* ---- answers that have to wait (unkind= only) ----------------------------------------------------------------------- */
@@ -100,7 +123,7 @@ static bool emu_reply_carries_data(const struct emu_reply *r)
 /** Whether the oldest answer may leave. */
 static bool emu_reply_ready(const struct emu_qp *qp)
 {
-    const struct emu_reply *r = &qp->reply[qp->reply_head];
+    const struct emu_reply *r = emu_reply_at(qp, 0);
 
     if (r->waits || qp->ctx->dev->fabric->spec.unkind == 0)
         return !r->waits;
@@ -111,8 +134,8 @@ static bool emu_reply_ready(const struct emu_qp *qp)
 /** Sends what may leave now: acknowledgements at once, data when the port is free. */
 static void emu_reply_release(struct emu_qp *qp)
 {
-    while (qp->reply_count && qp->reply[qp->reply_head].kind == EMU_REPLY_ACK && emu_reply_ready(qp)) {
-        uint32_t psn = qp->reply[qp->reply_head].psn;
+    while (qp->reply_count && emu_reply_at(qp, 0)->kind == EMU_REPLY_ACK && emu_reply_ready(qp)) {
+        uint32_t psn = emu_reply_at(qp, 0)->psn;
 
         emu_reply_pop(qp);
         emu_reply_send_ctl(qp, EMU_OP_ACK, psn, EMU_NAK_SEQUENCE);
@@ -198,8 +221,7 @@ void emu_reply_ack(struct emu_qp *qp, uint32_t psn)
         last->psn = psn;
         last->due = last->due > due ? last->due : due;
     } else if (qp->reply_count < EMU_REPLIES) {
-        *emu_reply_at(qp, qp->reply_count) = (struct emu_reply){.kind = EMU_REPLY_ACK, .psn = psn, .due = due};
-        qp->reply_count++;
+        emu_reply_append(qp, &(struct emu_reply){.kind = EMU_REPLY_ACK, .psn = psn, .due = due});
     }
     if (due)
         emu_reply_look_at(qp, due);
@@ -213,9 +235,8 @@ void emu_reply_nak(struct emu_qp *qp, enum emu_nak nak, int event)
     qp->nak_sent = true;
     if ((qp->reply_count || due) && qp->reply_count < EMU_REPLIES) {
         qp->refused = final;
-        *emu_reply_at(qp, qp->reply_count) =
-            (struct emu_reply){.kind = EMU_REPLY_NAK, .psn = qp->epsn, .nak = nak, .event = event, .due = due};
-        qp->reply_count++;
+        emu_reply_append(qp, &(struct emu_reply){
+                                 .kind = EMU_REPLY_NAK, .psn = qp->epsn, .nak = nak, .event = event, .due = due});
         if (due)
             emu_reply_look_at(qp, due);
         return;
@@ -238,7 +259,7 @@ uint32_t emu_reply_answers_due(const struct emu_qp *qp)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < qp->reply_count; i++) {
-        const struct emu_reply *r = &qp->reply[(qp->reply_head + i) % EMU_REPLIES];
+        const struct emu_reply *r = emu_reply_at(qp, i);
 
         n += emu_reply_carries_data(r) && !r->again;
     }
@@ -249,8 +270,7 @@ void emu_reply_push(struct emu_qp *qp, struct emu_reply r)
 {
     if (r.again && qp->reply_count >= EMU_REPLIES / 2)
         return; /* repeated duplicates are asked again; half of the places stay for what is new */
-    *emu_reply_at(qp, qp->reply_count) = r;
-    qp->reply_count++;
+    emu_reply_append(qp, &r);
     if (qp->ctx->dev->fabric->spec.unkind)
         emu_reply_look_at(qp, r.due > qp->store.next_answer ? r.due : qp->store.next_answer);
     else
@@ -344,11 +364,12 @@ static struct emu_pkt *emu_reply_nak_packet(struct emu_qp *qp, const struct emu_
 
 struct emu_pkt *emu_reply_next(struct emu_qp *qp)
 {
-    struct emu_reply r = *emu_reply_at(qp, 0);
+    struct emu_reply r;
     struct emu_pkt *p;
 
     if (qp->reply_count == 0 || !emu_reply_ready(qp) || !emu_reply_may_leave(qp))
         return NULL;
+    r = *emu_reply_at(qp, 0);
     if (r.kind == EMU_REPLY_READ)
         return emu_reply_read_packet(qp, emu_reply_at(qp, 0));
     if (r.kind == EMU_REPLY_ACK)

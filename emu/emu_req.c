@@ -168,7 +168,7 @@ bool emu_req_wants(const struct emu_qp *qp)
         return emu_ud_wants(qp);
     if ((qp->ibv.state != IBV_QPS_RTS && qp->ibv.state != IBV_QPS_SQD) || qp->rnr_waiting || qp->sq_nxt == qp->sq_tail)
         return false;
-    w = &qp->sq[qp->sq_nxt % (qp->cap.max_send_wr + 1u)];
+    w = emu_wqe_at(qp, qp->sq_nxt);
     if (w->status != IBV_WC_SUCCESS)
         return false; /* a local error that waits for its turn to complete: nothing behind it starts */
     if (qp->nxt_pkt > 0)
@@ -265,7 +265,7 @@ static struct emu_pkt *emu_req_data_packet(struct emu_qp *qp, struct emu_wqe *w)
         p->flags |= EMU_PKT_ACK_REQ;
     }
     if (p->payload.len && (w->flags & IBV_SEND_INLINE))
-        memcpy(p->payload.bytes, w->inline_data + off, p->payload.len);
+        memcpy(p->payload.bytes, emu_wqe_inline(qp, w) + off, p->payload.len);
     else if (p->payload.len && !emu_ahead_gather(qp, w, off, &p->payload)) {
         emu_pkt_free(qp->ctx->dev->fabric, p);
         emu_req_local_error(qp, w, IBV_WC_LOC_PROT_ERR); /* deregistered half-way */

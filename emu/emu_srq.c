@@ -20,7 +20,7 @@ struct emu_srq *emu_srq_new(struct emu_pd *pd, void *srq_context, struct ibv_srq
     srq = calloc(1, sizeof(*srq));
     if (!srq)
         return NULL;
-    srq->ring = calloc(attr->max_wr, sizeof(*srq->ring));
+    srq->ring = calloc(attr->max_wr, emu_rqe_size(attr->max_sge));
     if (!srq->ring) {
         free(srq);
         errno = ENOMEM;
@@ -67,11 +67,16 @@ int emu_srq_modify(struct emu_srq *srq, const struct ibv_srq_attr *attr, int mas
     return 0;
 }
 
+static struct emu_rqe *emu_srq_at(const struct emu_srq *srq, uint64_t i)
+{
+    return (struct emu_rqe *)(void *)(srq->ring + i % srq->size * emu_rqe_size(srq->max_sge));
+}
+
 int emu_srq_post(struct emu_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
     for (; wr; wr = wr->next) {
         bool full = srq->tail - srq->head + srq->taken >= srq->size;
-        struct emu_rqe *r = &srq->ring[srq->tail % srq->size];
+        struct emu_rqe *r = emu_srq_at(srq, srq->tail);
 
         if (full || wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge) {
             *bad = wr;
@@ -92,7 +97,7 @@ bool emu_srq_take(struct emu_srq *srq, struct emu_rqe *out)
 
     if (srq->head == srq->tail)
         return false;
-    *out = srq->ring[srq->head++ % srq->size];
+    memcpy(out, emu_srq_at(srq, srq->head++), emu_rqe_size(srq->max_sge));
     srq->taken++;
     if (srq->tail - srq->head < srq->limit) { /* once: it has to be armed again (ibv_modify_srq(3)) */
         srq->limit = 0;

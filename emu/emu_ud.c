@@ -91,7 +91,7 @@ struct emu_pkt *emu_ud_next(struct emu_qp *qp)
             return NULL;
         }
         if (p && p->payload.len && inlined)
-            memcpy(p->payload.bytes, w->inline_data, p->payload.len);
+            memcpy(p->payload.bytes, emu_wqe_inline(qp, w), p->payload.len);
         else if (p && p->payload.len)
             emu_mr_gather(qp, w->sge, w->n_sge, 0, &p->payload);
         qp->psn_next = (qp->psn_next + 1) & EMU_PSN_MASK;
