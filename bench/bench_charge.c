@@ -56,7 +56,7 @@ void bench_charge_open(struct bench_charge *c, const struct emu_sim_api *emu, co
     *c = (struct bench_charge){.emu = emu, .ch = ch};
     for (int w = 0; w < BENCH_WORK; w++)
         c->cost[w] = emu->cost(bench_rows[w].name);
-    c->last.size = sizeof(c->last);
+    c->last.size = BRAID_CHANNEL_COUNTS;
     braid_channel_stats_at(ch, &c->last);
 }
 
@@ -80,7 +80,7 @@ void bench_charge_pass(struct bench_charge *c, uint64_t ns)
 
 void bench_charge_now(struct bench_charge *c)
 {
-    struct braid_channel_stats now = {.size = sizeof(now)};
+    struct braid_channel_stats now = {.size = BRAID_CHANNEL_COUNTS};
     uint64_t due = 0;
 
     if (braid_channel_stats_at(c->ch, &now))

@@ -189,7 +189,7 @@ struct braid_channel *braid_channel_at(struct braid *b, int i);
 
 /** What a channel has done since braid_connect(). Counts; sizes of work, not of data. */
 struct braid_channel_stats {
-    size_t size;            /**< sizeof(struct braid_channel_stats), set by the caller */
+    size_t size;            /**< sizeof(struct braid_channel_stats) or BRAID_CHANNEL_COUNTS, set by the caller */
     uint64_t puts;          /**< bulk puts accepted, parts of put_signal included */
     uint64_t gets;          /**< gets accepted */
     uint64_t words;         /**< word ops accepted: small puts, P, signals, atomics, tails */
@@ -203,13 +203,16 @@ struct braid_channel_stats {
     uint64_t retired;       /**< requests ended */
     uint64_t passes;        /**< passes of progress */
     uint64_t polls;         /**< completion queues polled in them */
-    uint64_t waiting_puts;  /**< now: puts waiting in software */
-    uint64_t waiting_words; /**< now: word ops waiting in software */
     uint64_t whole;         /**< of pieces: puts that went whole, many at a time */
     uint64_t bursts;        /**< such times */
     uint64_t drives;        /**< times that what waits for a peer was looked through; one for each of its lanes */
     uint64_t plans;         /**< times that a put or get was poured over all lanes; one for each of them */
+    uint64_t waiting_puts;  /**< now: puts waiting in software */
+    uint64_t waiting_words; /**< now: word ops waiting in software */
 };
+
+/** A size that asks for no more than what is counted: what waits now takes a look at each peer, and is left as it was. */
+#define BRAID_CHANNEL_COUNTS offsetof(struct braid_channel_stats, waiting_puts)
 
 /** 0, or -EINVAL for NULL or a size that is none. A call on the channel as others are: it takes turns with them. */
 int braid_channel_stats_at(const struct braid_channel *ch, struct braid_channel_stats *out);

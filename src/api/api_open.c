@@ -301,19 +301,19 @@ int braid_rail_stats_at(const struct braid *b, int rail, struct braid_rail_stats
 
 int braid_channel_stats_at(const struct braid_channel *ch, struct braid_channel_stats *out)
 {
-    if (!ch || !out || out->size != sizeof(*out)) /* grows at its end: then older sizes will be known here */
+    struct braid_channel_stats sum = {.size = out ? out->size : 0};
+    if (!ch || (sum.size != sizeof(sum) && sum.size != BRAID_CHANNEL_COUNTS))
         return -EINVAL;
     struct braid_channel *own = (struct braid_channel *)(uintptr_t)ch; /* entered, not changed */
     api_enter(own);
-    struct braid_channel_stats sum = ch->count;
-    sum.size = sizeof(sum);
-    sum.waiting_puts = sum.waiting_words = 0;
-    for (int pe = 0; pe < ch->braid->n_pes; pe++) {
+    const size_t first = offsetof(struct braid_channel_stats, puts);
+    memcpy((char *)&sum + first, (const char *)&ch->count + first, BRAID_CHANNEL_COUNTS - first);
+    for (int pe = 0; sum.size == sizeof(sum) && pe < ch->braid->n_pes; pe++) {
         const struct api_peer *peer = &ch->peers[pe];
         sum.waiting_puts += peer->put.waiting;
         sum.waiting_words += peer->fifo_head - peer->fifo_tail;
     }
     api_leave(own);
-    *out = sum;
+    memcpy(out, &sum, sum.size);
     return 0;
 }

@@ -416,6 +416,10 @@ static void words_are_checked_before_anything_is_posted(void **state)
     stats.size++;
     assert_int_equal(braid_channel_stats_at(ch, &stats), 0);
     assert_true(stats.puts == 0 && stats.words == 0 && stats.pieces == 0);
+    stats.size = BRAID_CHANNEL_COUNTS;
+    stats.puts = stats.waiting_puts = 7;
+    assert_int_equal(braid_channel_stats_at(ch, &stats), 0);
+    assert_true(stats.puts == 0 && stats.waiting_puts == 7 && stats.size == BRAID_CHANNEL_COUNTS);
     assert_int_equal(braid_quiet(ch, 0), 0);
     braid_close(b);
 }
