@@ -84,7 +84,10 @@ struct bench_moe_channel {
     struct bench_moe_out *out;            /* of each node; owned */
     struct bench_moe_in *in;              /* of each node; owned */
     unsigned turn, stage_turn, read_turn; /* nodes, in turns */
-    bool sent, took;                      /* all of it */
+    uint64_t open, unread, fresh,
+        undone;      /* nodes, a bit each: more will be announced; there is something to be read; something
+                                           * was read since credit was looked at; not all was read */
+    bool sent, took; /* all of it */
 };
 
 enum bench_moe_kind { BENCH_MOE_PUT, BENCH_MOE_FENCE, BENCH_MOE_ADD };

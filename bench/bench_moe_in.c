@@ -55,25 +55,43 @@ static void bench_moe_look_meta(struct bench_moe_pe *p, const struct bench_moe_c
     ch->in[d].total = (uint32_t)(-n - 1);
 }
 
-static bool bench_moe_look(struct bench_moe_pe *p, const struct bench_moe_channel *ch)
+/** Looks at the nodes that have more to announce: most have not at most times, where there are many. */
+static bool bench_moe_look(struct bench_moe_pe *p, struct bench_moe_channel *ch)
 {
     bool moved = false;
 
-    for (int d = 0; d < p->moe->nodes; d++) {
+    for (uint64_t left = ch->open; left; left &= left - 1) {
+        int d = __builtin_ctzll(left);
         struct bench_moe_in *in = &ch->in[d];
         uint64_t tail;
 
         if (!in->known)
             bench_moe_look_meta(p, ch, d);
-        if (!in->known || in->tail == in->total)
+        if (!in->known)
             continue;
         tail = bench_moe_word(p->pe, bench_moe_tail_at(p->moe, ch->index, d));
-        if (tail <= in->tail)
+        if (tail > in->tail && in->tail < in->total) {
+            bench_moe_announced(p, ch, d, tail < in->total ? (uint32_t)tail : in->total);
+            ch->unread |= (uint64_t)1 << d;
+            moved = true;
+        }
+        if (in->tail < in->total)
             continue;
-        bench_moe_announced(p, ch, d, tail < in->total ? (uint32_t)tail : in->total);
-        moved = true;
+        ch->open &= ~((uint64_t)1 << d);
+        if (in->read == in->total) /* nothing came from there */
+            ch->undone &= ~((uint64_t)1 << d);
     }
     return moved;
+}
+
+/** A slot of node d's was read. */
+static void bench_moe_took(struct bench_moe_channel *ch, int d)
+{
+    struct bench_moe_in *in = &ch->in[d];
+
+    ch->fresh |= (uint64_t)1 << d;
+    if (++in->read == in->tail)
+        ch->unread &= ~((uint64_t)1 << d);
 }
 
 /** A dispatch: forwards what is there, node by node. */
@@ -83,15 +101,14 @@ static bool bench_moe_forward(struct bench_moe_pe *p, struct bench_moe_channel *
     double gbs = run->spec->moe.forward_gbs;
     bool moved = false;
 
-    for (int idle = 0; idle < p->moe->nodes;) {
+    while (ch->unread) { /* a turn that meets nobody ends where it began */
         int d = (int)(ch->read_turn % (unsigned)p->moe->nodes);
         struct bench_moe_in *in = &ch->in[d];
         uint32_t cursor = in->cursor;
         double bytes = 0;
 
-        if (in->read == in->tail) {
+        if (!(ch->unread >> d & 1)) {
             ch->read_turn++;
-            idle++;
             continue;
         }
         if (gbs > 0)
@@ -102,8 +119,7 @@ static bool bench_moe_forward(struct bench_moe_pe *p, struct bench_moe_channel *
         if (!bench_moe_worked(p, &ch->reading, bytes, gbs))
             return moved;
         in->cursor = cursor;
-        in->read++;
-        idle = 0;
+        bench_moe_took(ch, d);
         moved = true;
     }
     ch->reading.waited = true;
@@ -132,7 +148,7 @@ static bool bench_moe_reduce(struct bench_moe_pe *p, struct bench_moe_channel *c
                               p->pe->run->spec->moe.copy_gbs))
             break;
         for (uint64_t left = nodes; left; left &= left - 1)
-            ch->in[__builtin_ctzll(left)].read++;
+            bench_moe_took(ch, __builtin_ctzll(left));
     }
     return ch->next != before;
 }
@@ -140,13 +156,14 @@ static bool bench_moe_reduce(struct bench_moe_pe *p, struct bench_moe_channel *c
 bool bench_moe_read(struct bench_moe_pe *p, struct bench_moe_channel *ch)
 {
     const struct bench_moe *m = p->moe;
-    bool moved, took = true;
+    bool moved;
 
     if (ch->took)
         return false;
     moved = bench_moe_look(p, ch);
     moved |= m->combine ? bench_moe_reduce(p, ch) : bench_moe_forward(p, ch);
-    for (int d = 0; d < m->nodes; d++) {
+    for (; ch->fresh; ch->fresh &= ch->fresh - 1) {
+        int d = __builtin_ctzll(ch->fresh);
         struct bench_moe_in *in = &ch->in[d];
 
         /* Credit announces nothing: no fence before it. */
@@ -157,8 +174,9 @@ bool bench_moe_read(struct bench_moe_pe *p, struct bench_moe_channel *ch)
                                                       .value = in->read - in->credited});
             in->credited = in->read;
         }
-        took &= in->known && in->read == in->total;
+        if (in->read == in->total)
+            ch->undone &= ~((uint64_t)1 << d);
     }
-    ch->took = took;
+    ch->took = !ch->undone;
     return moved;
 }

@@ -70,12 +70,16 @@ static unsigned bench_moe_greatest(double *of, unsigned n)
 /** An expert is chosen in proportion to its weight: the first of exponential clocks. */
 static void bench_moe_scores(struct bench_moe_draw *d)
 {
-    for (unsigned e = 0; e < d->experts; e++) {
-        double u = bench_moe_unit(&d->state);
+    for (unsigned e = 0, node = 0; e < d->experts; node++) {
+        double best = 0; /* all are above */
 
-        d->score[e] = d->skewed ? d->weight[e] / (1e-12 - log(u)) : u;
-        if (e % d->on_node == 0 || d->score[e] > d->best[e / d->on_node])
-            d->best[e / d->on_node] = d->score[e];
+        for (unsigned end = e + d->on_node; e < end; e++) {
+            double u = bench_moe_unit(&d->state), s = d->skewed ? d->weight[e] / (1e-12 - log(u)) : u;
+
+            d->score[e] = s;
+            best = s > best ? s : best;
+        }
+        d->best[node] = best;
     }
 }
 

@@ -383,7 +383,7 @@ struct emu_cqe {
 struct emu_cq {
     struct ibv_cq ibv;
     struct emu_ctx *ctx;
-    struct emu_cq *next; /* of the context */
+    struct emu_cq *next;  /* of the context */
     struct emu_cqe *ring; /* with so much room; grows up to size as it is used */
     uint32_t size, room, head, count;
     bool overrun;

@@ -235,8 +235,8 @@ void emu_reply_nak(struct emu_qp *qp, enum emu_nak nak, int event)
     qp->nak_sent = true;
     if ((qp->reply_count || due) && qp->reply_count < EMU_REPLIES) {
         qp->refused = final;
-        emu_reply_append(qp, &(struct emu_reply){
-                                 .kind = EMU_REPLY_NAK, .psn = qp->epsn, .nak = nak, .event = event, .due = due});
+        emu_reply_append(
+            qp, &(struct emu_reply){.kind = EMU_REPLY_NAK, .psn = qp->epsn, .nak = nak, .event = event, .due = due});
         if (due)
             emu_reply_look_at(qp, due);
         return;
