@@ -37,6 +37,9 @@ int bench_pe_wait(struct bench_pe *p)
 
     if (p->run->spec->live)
         return bench_live_wait(p, p->moved_ns);
+    p->run->emu->charge(p->run->spec->nap_ns);
+    if (p->run->spec->nap_ns)
+        return 0;
     return p->run->emu->wait(for_others ? p->run->emu->now() + BENCH_NAP_NS : UINT64_MAX);
 }
 

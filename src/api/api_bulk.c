@@ -426,11 +426,13 @@ void api_bulk_learn(struct api_peer *peer, struct api_flow *flow)
     for (; flow->acked_lanes; flow->acked_lanes &= flow->acked_lanes - 1) {
         unsigned k = (unsigned)__builtin_ctz(flow->acked_lanes);
         struct plan_rate *rate = &flow->rate[k];
+        bool full = flow->held && flow->lane[k].backlog >= flow->lane[k].window;
         plan_lane_acked(&flow->lane[k], now, flow->acked[k]);
-        bool left = flow->lane[k].backlog > 0;
-        if (plan_rate_take(rate, now, flow->acked[k], flow->held ? flow->lane[k].backlog : 0))
+        uint64_t left = flow->lane[k].backlog;
+        bool dry = full && left == 0;
+        if (dry ? plan_rate_dry(rate, now) : plan_rate_take(rate, now, flow->acked[k], flow->held ? left : 0))
             api_bulk_speed(peer, flow, k);
-        if (!left)
+        if (!left && !dry)
             plan_rate_idle(rate);
         flow->acked[k] = 0;
     }

@@ -195,6 +195,13 @@ void plan_rate_init(struct plan_rate *rate, uint64_t line_bits, uint32_t mtu, ui
  */
 bool plan_rate_take(struct plan_rate *rate, uint64_t now_ns, uint64_t bytes, uint64_t held);
 
+/**
+ * Instead of plan_rate_take(), where the lane's window was full and held back more, and yet all of it has been acknowledged:
+ * nobody looked in time, and the lane has stood still since an unknown moment. That says nothing of its speed, but that its
+ * window may be too small for looks so far apart. The caller posts more in the same pass. True where stretch.shift changed.
+ */
+bool plan_rate_dry(struct plan_rate *rate, uint64_t now_ns);
+
 /** The lane has nothing posted any more: what comes next is measured afresh. */
 void plan_rate_idle(struct plan_rate *rate);
 
@@ -221,7 +228,8 @@ struct plan_pace_in {
  * estimated speed where that is less, but so large that
  * feeding all rails costs one thread at most half of its time, and at least piece_min; whole packets. window: a round
  * trip's worth and two pieces, so that one can leave and another be fetched before the wire runs dry; that 2^stretch times, but
- * not more than it were at line rate, or 256 KiB. Alone at least 256 KiB, in pieces of 64.
+ * not more than it were at line rate, or 256 KiB, and then in pieces of an eighth of it, where that is more. Alone at least 256 KiB,
+ * in pieces of 64.
  */
 void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane);
 

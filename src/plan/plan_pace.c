@@ -8,6 +8,7 @@
 
 #define PLAN_PACE_WIDE   (256u << 10) /* bytes that no window needs to be asked for */
 #define PLAN_PACE_SHARED 8u           /* lanes that one port is taken to serve, at most */
+#define PLAN_PACE_PARTS  8u           /* pieces that a wide window has at most */
 #define PLAN_PACE_PACKET 4096u        /* pieces are multiples of the largest MTU, so that all their packets are full */
 
 static uint64_t plan_pace_round(uint64_t bytes, uint64_t unit)
@@ -53,8 +54,13 @@ void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane)
         quantum = max_u64(quantum, PLAN_PACE_WIDE / 4);
         least = PLAN_PACE_WIDE;
     }
-    lane->quantum = in->piece_max ? min_u64(quantum, in->piece_max) : quantum;
+    uint64_t most = in->piece_max ? in->piece_max : PLAN_NO_LIMIT;
+    lane->quantum = min_u64(quantum, most);
     lane->window = plan_pace_stretch(lane, max_u64(min_u64(flight, PLAN_NO_LIMIT) + 2 * lane->quantum, least));
+    /* Many of the pieces in a wide window are found ended by one look: finer ones would only cost the CPU. */
+    if (lane->stretch > 0)
+        lane->quantum =
+            max_u64(lane->quantum, min_u64(plan_pace_round(lane->window / PLAN_PACE_PARTS, PLAN_PACE_PACKET), most));
 }
 
 void plan_threshold(uint32_t piece_cost_ns, uint32_t mib_ns, uint64_t total_weight, struct plan_threshold *out)

@@ -103,6 +103,14 @@ bool plan_rate_take(struct plan_rate *rate, uint64_t now_ns, uint64_t bytes, uin
     return plan_rate_told(rate) || stretched;
 }
 
+bool plan_rate_dry(struct plan_rate *rate, uint64_t now_ns)
+{
+    rate->since_ns = now_ns;
+    rate->running = true;
+    plan_rate_begin(rate);
+    return plan_stretch_dry(&rate->stretch);
+}
+
 void plan_rate_idle(struct plan_rate *rate)
 {
     rate->running = false;

@@ -12,6 +12,7 @@
 
 enum {
     PLAN_STRETCH_ROUND = 16, /* measurements, so that one late look does not decide */
+    PLAN_STRETCH_DRY = 2,    /* looks that found the lane dry, so that one late look does not decide */
     PLAN_STRETCH_REST = 16   /* rounds: what is tried in vain costs a sixteenth of the time */
 };
 
@@ -87,8 +88,18 @@ bool plan_stretch_take(struct plan_stretch *s, uint64_t ns, uint64_t bytes, uint
     if (s->count < PLAN_STRETCH_ROUND || s->bytes < 2 * backlog)
         return false;
     uint64_t mib_ns = (s->ns << 20) / max_u64(s->bytes, 1);
-    s->ns = s->bytes = s->count = 0;
+    s->ns = s->bytes = s->count = s->dry = 0;
     return plan_stretch_round(s, (uint32_t)min_u64(max_u64(mib_ns, 1), UINT32_MAX), backlog, line_mib_ns);
+}
+
+bool plan_stretch_dry(struct plan_stretch *s)
+{
+    if (++s->dry < PLAN_STRETCH_DRY)
+        return false;
+    bool wider = s->shift < PLAN_STRETCH_MAX;
+    *s = (struct plan_stretch){
+        .shift = (uint8_t)(s->shift + wider), .rest = PLAN_STRETCH_REST, .mib_ns = s->mib_ns, .narrower = s->narrower};
+    return wider;
 }
 
 bool plan_stretch_forget(struct plan_stretch *s)

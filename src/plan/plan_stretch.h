@@ -6,7 +6,8 @@
  * A window made from the smallest round trip is too small where pieces take longer than that: where the other side copies
  * them, or the thread that looks for completions comes late. Then the window, not the wire, sets the rate, the estimate
  * follows it down, and the next window is smaller still. From outside, a slow wire looks the same. What tells them apart:
- * with twice the window a slow wire is as slow as before, and the other is faster.
+ * with twice the window a slow wire is as slow as before, and the other is faster. Nothing needs to be tried where a look finds
+ * that all of a full window has been acknowledged: then the lane has stood still until the look.
  */
 #ifndef PLAN_STRETCH_H
 #define PLAN_STRETCH_H
@@ -21,6 +22,7 @@ struct plan_stretch {
     int8_t step;     /**< being tried: 1 wider, -1 narrower, 0 nothing */
     bool narrower;   /**< what is to be tried next, where both make sense */
     uint8_t count;   /**< measurements of this round */
+    uint8_t dry;     /**< looks of this round that found the lane dry */
     uint8_t rest;    /**< rounds to wait until something is tried again */
     uint32_t mib_ns; /**< in the round before what is being tried: ns a MiB */
     uint64_t ns;     /**< of the measurements of this round */
@@ -36,6 +38,12 @@ struct plan_stretch {
  * shift changed.
  */
 bool plan_stretch_take(struct plan_stretch *s, uint64_t ns, uint64_t bytes, uint64_t backlog, uint32_t line_mib_ns);
+
+/**
+ * A look found that all of a full window had been acknowledged. The second time within a round the window becomes twice as
+ * wide, whatever that gains, and nothing is tried for sixteen rounds. True where shift changed.
+ */
+bool plan_stretch_dry(struct plan_stretch *s);
 
 /** Time has passed in which nothing was measured, so long that what was known is worth nothing: as at the start. True where
  *  shift changed. */

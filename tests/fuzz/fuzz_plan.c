@@ -101,6 +101,8 @@ static void fuzz_rate(struct fuzz_bytes *bytes)
         uint64_t backlog = lane.backlog;
         if (act % 8 == 0)
             plan_rate_idle(&rate);
+        else if (act % 16 == 9)
+            plan_rate_dry(&rate, now);
         else if (act % 8 == 1)
             plan_rate_rtt(&rate, number);
         else if (act % 8 < 4)
