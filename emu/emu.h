@@ -25,6 +25,7 @@
 #include "emu_rng.h"
 #include "emu_spec.h"
 #include "emu_store.h"
+#include "emu_switch.h"
 
 #define EMU_EXPORT __attribute__((visibility("default")))
 
@@ -121,14 +122,6 @@ static inline uint32_t emu_pkt_payload(const struct emu_pkt *p)
     return p->op == EMU_OP_ATOMIC_RESPONSE ? 0 : p->payload.len;
 }
 
-struct emu_pkt_list {
-    struct emu_pkt *head, *last; /* last counts while there is a head */
-};
-
-struct emu_port_list {
-    struct emu_port *head, *last; /* likewise */
-};
-
 /* ---- fabric -------------------------------------------------------------------------------------------------- */
 
 /** One wire of a port and its side of it. Devices have one port each, as cards with a function per port do; a port has
@@ -159,7 +152,10 @@ struct emu_port {
     uint64_t rx_bytes, rx_peak, dropped;
     /* as a sender whose packets found no room: paused while any is held */
     struct emu_pkt_list held;
-    struct emu_port *paused_next;
+    struct emu_paused paused;
+    struct emu_port_list wanted; /* paused ports whose first packet is for this one */
+    struct emu_port *open_next;  /* in the switch's list of open ports */
+    bool in_open;
     uint64_t pauses, paused_ns, paused_at;
     uint64_t *last_arrival; /* per destination port: packets of one path stay in order */
     uint64_t tx_payload, rx_payload, wire_tx, wire_rx, lost;
@@ -190,12 +186,6 @@ struct emu_pipe {
 /** The slot of the i-th card and the link of the i-th GPU of the fabric: there are as many of each. */
 struct emu_bus {
     struct emu_pipe slot[EMU_DIRECTIONS], gpu[EMU_DIRECTIONS];
-};
-
-/** The switch of one plane: a buffer that its ports share, and the ports it has paused, who waits longest in front. */
-struct emu_switch {
-    uint64_t used, peak; /* bytes */
-    struct emu_port_list paused;
 };
 
 struct emu_fabric {
@@ -257,11 +247,6 @@ uint64_t emu_link_time(const struct emu_port *p, uint32_t wire_bytes);
  */
 uint64_t emu_bus_through(struct emu_port *port, const struct emu_qp *qp, enum emu_direction way, uint64_t start,
                          uint32_t bytes);
-
-/** Event: a packet's last bit is at the switch. Takes ownership. */
-void emu_switch_arrive(void *pkt, uint64_t arg);
-/** The port went up or down, or began or ceased to stall. Packets that wait for a port that is down are lost. */
-void emu_switch_changed(struct emu_port *port);
 
 /* ---- contexts and events --------------------------------------------------------------------------------------- */
 

@@ -6,9 +6,11 @@
  *
  * No room: the packet stays on the wire and its source port is paused, with everything behind it (priority flow control on
  * one class), until there is; or it is dropped (loss=tail). What was on its way already is held in order, as a switch's
- * headroom does it. Called by emu_link.c; next: the queue pair's receive function.
+ * headroom does it. Called by emu_link.c; next: emu_pause.c (who waits), the queue pair's receive function.
  */
 #include "emu_ud.h"
+
+#include <stdlib.h>
 
 static struct emu_switch *emu_switch_of(const struct emu_port *p)
 {
@@ -176,61 +178,85 @@ static bool emu_switch_enter(struct emu_pkt *p)
 
 /* ---- pauses --------------------------------------------------------------------------------------------------------- */
 
-static void emu_switch_line_up(struct emu_port_list *l, struct emu_port *src)
-{
-    src->paused_next = NULL;
-    if (l->head)
-        l->last->paused_next = src;
-    else
-        l->head = src;
-    l->last = src;
-}
-
-static void emu_switch_pause(struct emu_port *src)
-{
-    src->pauses++;
-    src->paused_at = emu_switch_now(src);
-    emu_switch_line_up(&emu_switch_of(src)->paused, src);
-}
-
 static void emu_switch_resume(struct emu_port *src)
 {
     src->paused_ns += emu_switch_now(src) - src->paused_at;
     emu_link_resume(src);
 }
 
-/** One packet of each paused port, if there is room for it; who got none stays in front. True if any entered. */
-static bool emu_switch_round(struct emu_switch *sw)
+/** Whether a port takes a packet now, or loses it, without a place in the buffer. */
+static bool emu_switch_takes(const struct emu_port *dst)
 {
-    struct emu_port_list waiting = {0}, served = {0};
-    struct emu_port *src = sw->paused.head, *next;
-    bool entered = false;
+    return !dst->up || (!dst->rx.head && !dst->stalled);
+}
 
-    for (; src; src = next) {
-        struct emu_pkt *p = src->held.head, *rest = p->next;
+/** Notes that a port may take a packet that waits for it. */
+static void emu_switch_open(struct emu_port *dst)
+{
+    struct emu_switch *sw = emu_switch_of(dst);
 
-        next = src->paused_next;
-        if (!emu_switch_enter(p)) {
-            emu_switch_line_up(&waiting, src);
+    if (dst->in_open || !dst->wanted.head || !emu_switch_takes(dst))
+        return;
+    dst->in_open = true;
+    dst->open_next = sw->open;
+    sw->open = dst;
+}
+
+/** The next paused port, of those numbered below end, whose first packet emu_switch_enter() takes; or NULL. */
+static struct emu_port *emu_switch_next(struct emu_switch *sw, uint64_t buffer, uint64_t end)
+{
+    struct emu_port **at = &sw->open, *found = NULL, *fits;
+
+    while (*at) {
+        struct emu_port *dst = *at, *src = dst->wanted.head;
+
+        if (!src || !emu_switch_takes(dst)) {
+            *at = dst->open_next;
+            dst->in_open = false;
             continue;
         }
+        if (src->paused.number < end) {
+            found = src;
+            end = src->paused.number;
+        }
+        at = &dst->open_next;
+    }
+    fits = emu_pause_next(&sw->pause, sw->used < buffer ? buffer - sw->used : 0, end);
+    return fits ? fits : found;
+}
+
+/** One packet of each paused port, if there is room for it; who got none stays in front. True if any entered. */
+static bool emu_switch_round(struct emu_switch *sw, uint64_t buffer)
+{
+    uint64_t end = sw->pause.number;
+    struct emu_port *src;
+    bool entered = false;
+
+    while ((src = emu_switch_next(sw, buffer, end))) {
+        struct emu_pkt *p = src->held.head, *rest = p->next;
+
+        emu_pause_remove(&sw->pause, src);
+        if (!emu_switch_enter(p))
+            abort(); /* it has been asked for */
         entered = true;
         src->held.head = rest;
-        if (rest)
-            emu_switch_line_up(&served, src);
-        else
+        if (rest) {
+            emu_pause_add(&sw->pause, src);
+            emu_switch_open(rest->dst);
+        } else {
             emu_switch_resume(src);
+        }
     }
-    if (waiting.head && served.head)
-        waiting.last->paused_next = served.head;
-    sw->paused.head = waiting.head ? waiting.head : served.head;
-    sw->paused.last = served.head ? served.last : waiting.last;
     return entered;
 }
 
-static void emu_switch_admit(struct emu_switch *sw)
+/** Something has changed at a port: what could not enter may do so now. */
+static void emu_switch_admit(struct emu_port *dst)
 {
-    while (sw->paused.head && emu_switch_round(sw))
+    struct emu_switch *sw = emu_switch_of(dst);
+
+    emu_switch_open(dst);
+    while (sw->pause.count && emu_switch_round(sw, dst->dev->fabric->spec.buffer_bytes))
         ;
 }
 
@@ -246,7 +272,7 @@ static void emu_switch_served(void *obj, uint64_t gen)
     p = emu_switch_dequeue(dst);
     emu_switch_serve(dst);
     emu_switch_deliver(p);
-    emu_switch_admit(emu_switch_of(dst));
+    emu_switch_admit(dst);
 }
 
 void emu_switch_arrive(void *obj, uint64_t arg)
@@ -255,12 +281,14 @@ void emu_switch_arrive(void *obj, uint64_t arg)
     struct emu_port *src = p->src;
 
     (void)arg;
-    if (!src->held.head) {
-        if (emu_switch_enter(p))
-            return;
-        emu_switch_pause(src);
-    }
+    if (!src->held.head && emu_switch_enter(p))
+        return;
     emu_switch_append(&src->held, p);
+    if (src->held.head != p)
+        return;
+    src->pauses++;
+    src->paused_at = emu_switch_now(src);
+    emu_pause_add(&emu_switch_of(src)->pause, src);
 }
 
 void emu_switch_changed(struct emu_port *dst)
@@ -270,5 +298,5 @@ void emu_switch_changed(struct emu_port *dst)
         emu_switch_lose(emu_switch_dequeue(dst));
     dst->rx_free = emu_switch_now(dst);
     emu_switch_serve(dst);
-    emu_switch_admit(emu_switch_of(dst));
+    emu_switch_admit(dst);
 }
