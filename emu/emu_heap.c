@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emu_heap.c - the event queue of virtual time. Knows nothing of what the events do. Called by emu_sim.c.
+ * emu_heap.c - the event queue of real time, and of what is far ahead in virtual time. Knows nothing of what the events do.
+ * Called by emu_real.c, emu_wheel.c.
  */
 #include "emu_heap.h"
 

@@ -52,7 +52,7 @@ static void emu_sim_clock_at(struct emu_fabric *f, uint64_t t, emu_event_fn fn, 
 {
     struct emu_sim *s = emu_sim_of(f);
 
-    if (emu_heap_add(&s->heap, t < s->now ? s->now : t, fn, obj, arg))
+    if (emu_wheel_add(&s->wheel, t < s->now ? s->now : t, fn, obj, arg))
         s->no_memory = true; /* the run ends with -ENOMEM at the next turn */
     if (fn != emu_sim_turn)
         s->looked = false;
@@ -134,7 +134,7 @@ static void emu_sim_advance(struct emu_pe *pe, uint64_t t)
     }
     s->still = t > s->now ? 0 : s->still + 1;
     /* Only this PE runs now: if nothing else is due before t, its clock can simply move on. */
-    if (emu_heap_first(&s->heap) > t && t <= s->limit && s->still < EMU_SIM_STILL) {
+    if (emu_wheel_first(&s->wheel) > t && t <= s->limit && s->still < EMU_SIM_STILL) {
         s->now = t;
         return;
     }
@@ -285,15 +285,16 @@ static int emu_sim_loop(struct emu_sim *s)
 {
     while (s->left > 0) {
         struct emu_heap_event e;
-        int rc = 0;
+        int rc;
 
         if (s->no_memory)
             return -ENOMEM;
         if (s->still >= EMU_SIM_STILL)
             return -ETIME;
-        if (emu_heap_take(&s->heap, &e)) {
+        rc = emu_wheel_take(&s->wheel, &e);
+        if (rc == -ENOENT) {
             rc = emu_sim_last_look(s);
-        } else {
+        } else if (rc == 0) {
             bool idle = emu_sim_void(&e);
 
             if (!idle && e.t > s->limit)
@@ -359,7 +360,7 @@ static void emu_sim_close(struct emu_sim *s)
     }
     emu_fabric_fini(&s->fabric);
     emu_store_fini(&s->fabric);
-    emu_heap_fini(&s->heap);
+    emu_wheel_fini(&s->wheel);
     free(s->meeting.send);
     free(s->meeting.recv);
     free(s->pe);
@@ -404,6 +405,7 @@ static int emu_sim_open(const struct emu_sim_options *o, struct emu_sim **out, c
     if (!s)
         return -ENOMEM;
     s->fabric.spec = spec;
+    emu_wheel_init(&s->wheel);
     s->fabric.rng.state = s->seed = o->seed;
     emu_store_init(&s->fabric, o->seed);
     s->fabric.clock = &emu_sim_clock;

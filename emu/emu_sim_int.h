@@ -7,9 +7,9 @@
 #define EMU_SIM_INT_H
 
 #include "emu.h"
-#include "emu_heap.h"
 #include "emu_sim.h"
 #include "emu_task.h"
+#include "emu_wheel.h"
 
 enum emu_pe_state { EMU_PE_READY, EMU_PE_SLEEPING, EMU_PE_ENDED };
 
@@ -42,7 +42,7 @@ struct emu_meeting {
 
 struct emu_sim {
     struct emu_fabric fabric; /* first: a fabric of virtual time is inside its sim */
-    struct emu_heap heap;
+    struct emu_wheel wheel;
     uint64_t now, limit, end;
     uint64_t seed;
     const struct emu_task_ops *task;
