@@ -14,7 +14,6 @@ enum {
     BENCH_MOE_FENCES = 32,    /* all lanes of a warp call the fence, and each posts a request where there is one */
     BENCH_MOE_ROOM = 256,     /* a power of two */
     BENCH_MOE_LOOK_NS = 1000, /* kernels go on while the proxy works; they are looked after so often */
-    /* libbraid without a plugin around it: progress within a batch where braid's plugin makes it (nvs_asked()). */
     BENCH_MOE_PUT_WEIGHT = 4,
     BENCH_MOE_ADD_WEIGHT = 2,
     BENCH_MOE_WEIGHT = 6
@@ -67,18 +66,21 @@ static int bench_moe_hand_over(struct bench_moe_pe *p, const struct bench_moe_as
     return t->atomic(pe->transport_self, a->rank, pe->remote[a->rank] + a->to, &add, NULL, NULL);
 }
 
+bool bench_moe_ask_due(unsigned *weight, const struct bench_moe_ask *a)
+{
+    *weight += a->kind == BENCH_MOE_PUT ? BENCH_MOE_PUT_WEIGHT : BENCH_MOE_ADD_WEIGHT;
+    if (*weight < BENCH_MOE_WEIGHT)
+        return false;
+    *weight = 0;
+    return true;
+}
+
 /* Behind a request that was taken: 0 or more, or a negative errno. */
 static int bench_moe_keep_up(struct bench_moe_pe *p, const struct bench_moe_ask *a)
 {
     const struct bench_transport *t = p->pe->transport;
 
-    if (t->has_proxy)
-        return 0;
-    p->weight += a->kind == BENCH_MOE_PUT ? BENCH_MOE_PUT_WEIGHT : BENCH_MOE_ADD_WEIGHT;
-    if (p->weight < BENCH_MOE_WEIGHT)
-        return 0;
-    p->weight = 0;
-    return t->progress(p->pe->transport_self);
+    return !t->has_proxy && bench_moe_ask_due(&p->weight, a) ? t->progress(p->pe->transport_self) : 0;
 }
 
 int bench_moe_take(struct bench_moe_pe *p)

@@ -42,7 +42,7 @@ static int nvs_piece(struct nvs_plugin *p, unsigned channel, int pe, int desc, s
                              : braid_get(ch, pe, local, remote, len, &p->done[channel]);
     while (nvs_again(p, channel, &rc));
     if (!rc)
-        nvs_asked(p, channel, len >= NVS_LONG_BYTES ? NVS_ASK_LONG : NVS_ASK_SHORT);
+        nvs_asked(p, channel, nvs_ask_weight(len));
     return rc;
 }
 

@@ -114,6 +114,57 @@ static void small_values_are_taken_from_the_stack(void **state)
     run_all(pe_small, "nodes=2,gpus=1,ports=2");
 }
 
+/* ---- a batch ---- */
+
+enum { BATCH = 32, BATCH_LEN = HALF / BATCH, BY_PUT = 0, BY_PUT_SIGNAL, BY_HOST, BATCHES };
+
+/* Some time, then a long put. */
+static int batch_put(struct host *h, size_t i, int by)
+{
+    size_t from = i * BATCH_LEN, to = HALF + from;
+    struct host_put_signal s = {.pe = 1, .is_nbi = 1, .qp = 1, .n = 1, .piece = {{to, from, BATCH_LEN}}};
+    struct host_rma put = {
+        .pe = 1, .desc = NVS_PUT, .is_nbi = 1, .from = from, .to = to, .nelems = BATCH_LEN, .elembytes = 1};
+
+    s.signal = (struct host_amo){.pe = 1, .desc = NVS_AMO_SIGNAL_ADD, .bytes = 8, .at = WORD, .val = 1};
+    put.qp = by == BY_HOST ? 0 : 1;
+    h->f->run->emu->charge(1500);
+    return by == BY_PUT_SIGNAL ? h->call->put_signal(h, &s) : h->call->rma(h, &put);
+}
+
+/* As the proxy: a batch of long puts and no call of progress until long after. How many have arrived by the time when nearly all
+ * could have; of those that a thread of the host's has asked for few, since it leaves progress to others. */
+static int pe_batch(struct host *h)
+{
+    int status = 0;
+
+    for (int by = 0; !status && by < BATCHES; by++) {
+        int arrived = 0;
+
+        if (by == BY_PUT_SIGNAL && !h->v->ops_v4)
+            continue;
+        memset(host_at(h, 0), 1, HALF);
+        memset(host_at(h, HALF), 0, HALF);
+        status = host_meet(h);
+        for (size_t i = 0; !status && h->f->pe == 0 && i < BATCH; i++)
+            status = batch_put(h, i, by);
+        h->f->run->emu->charge(h->f->pe == 0 ? 60000 : 75000);
+        for (size_t i = 1; i <= BATCH; i++)
+            arrived += *host_at(h, HALF + i * BATCH_LEN - 1);
+        if (h->f->pe == 1)
+            check(h, by == BY_HOST ? arrived <= BATCH / 4 : arrived >= BATCH * 3 / 4, "what arrives within a batch");
+        status = status ? status : h->call->quiet(h, 1 - h->f->pe, NVS_QP_ANY);
+        status = status ? status : host_meet(h);
+    }
+    return status;
+}
+
+static void lanes_do_not_run_dry_within_a_batch(void **state)
+{
+    (void)state;
+    run_all(pe_batch, "nodes=2,gpus=1,ports=2,rate=200G,latency=2.5us");
+}
+
 /* ---- atomics ---- */
 
 struct amo_case {
@@ -358,6 +409,7 @@ static void put_signal_takes_vectors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lanes_do_not_run_dry_within_a_batch),
         cmocka_unit_test(bytes_arrive),
         cmocka_unit_test(blocking_forms_block),
         cmocka_unit_test(small_values_are_taken_from_the_stack),
