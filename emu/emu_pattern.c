@@ -17,19 +17,59 @@ struct emu_extent {
     uint64_t tag, pos;
 };
 
+/* Places where what comes next is likely to come: each packet of a message continues the one before. */
+enum { EMU_PATTERN_HINTS = 1024, EMU_PATTERN_HINT = 4096 };
+
 struct emu_pattern {
-    struct emu_pattern *next;
     unsigned char *base;
     uint64_t len;
     struct emu_extent *e;
     size_t count, size;
-    unsigned holds; /* regions, and one while it is mapped */
-    bool lost;      /* no memory for an extent: nothing is as it should be any more */
+    unsigned holds;                   /* regions, and one while it is mapped */
+    bool lost;                        /* no memory for an extent: nothing is as it should be any more */
+    uint32_t hint[EMU_PATTERN_HINTS]; /* where a place was found, give or take what has been put in before it since */
 };
 
-/* Several fabrics may live in one process, each on a thread of its own: they share the list, not what is on it. */
+/* Those that are mapped, in the order of their addresses. Several fabrics may live in one process, each on a thread of its own:
+ * they share the list, not what is on it. */
 static pthread_mutex_t emu_pattern_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct emu_pattern *emu_pattern_all;
+static struct emu_pattern **emu_pattern_all;
+static size_t emu_pattern_count;
+
+/** The first of the list that ends at or behind an address. With the lock. */
+static size_t emu_pattern_place(uintptr_t at)
+{
+    size_t low = 0, high = emu_pattern_count;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if ((uintptr_t)emu_pattern_all[mid]->base + emu_pattern_all[mid]->len >= at)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return low;
+}
+
+/** Puts one on the list; false without memory. */
+static bool emu_pattern_enlist(struct emu_pattern *m)
+{
+    struct emu_pattern **grown;
+    size_t i;
+
+    pthread_mutex_lock(&emu_pattern_lock);
+    grown = realloc(emu_pattern_all, (emu_pattern_count + 1) * sizeof(struct emu_pattern *));
+    if (grown) {
+        emu_pattern_all = grown;
+        i = emu_pattern_place((uintptr_t)m->base + 1);
+        memmove(grown + i + 1, grown + i, (emu_pattern_count - i) * sizeof(struct emu_pattern *));
+        grown[i] = m;
+        __atomic_store_n(&emu_pattern_count, emu_pattern_count + 1, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&emu_pattern_lock);
+    return grown;
+}
 
 void *emu_pattern_map(size_t len)
 {
@@ -43,34 +83,32 @@ void *emu_pattern_map(size_t len)
     if (base == MAP_FAILED)
         return NULL;
     m = calloc(1, sizeof(*m));
-    if (!m) {
+    if (m)
+        *m = (struct emu_pattern){.base = base, .len = len, .holds = 1};
+    if (!m || !emu_pattern_enlist(m)) {
+        free(m);
         munmap(base, len);
         errno = ENOMEM;
         return NULL;
     }
-    m->base = base;
-    m->len = len;
-    m->holds = 1;
-    pthread_mutex_lock(&emu_pattern_lock);
-    m->next = emu_pattern_all;
-    emu_pattern_all = m;
-    pthread_mutex_unlock(&emu_pattern_lock);
     return base;
 }
 
 struct emu_pattern *emu_pattern_find(const void *addr, size_t len, uint64_t *place)
 {
     uintptr_t at = (uintptr_t)addr;
-    struct emu_pattern *m;
+    struct emu_pattern *m = NULL;
 
-    if (!__atomic_load_n(&emu_pattern_all, __ATOMIC_RELAXED)) /* mostly there is none */
+    if (!__atomic_load_n(&emu_pattern_count, __ATOMIC_RELAXED)) /* mostly there is none */
         return NULL;
     pthread_mutex_lock(&emu_pattern_lock);
-    for (m = emu_pattern_all; m; m = m->next) {
-        uintptr_t base = (uintptr_t)m->base;
+    for (size_t i = emu_pattern_place(at); !m && i < emu_pattern_count; i++) { /* where one ends another may begin */
+        uintptr_t base = (uintptr_t)emu_pattern_all[i]->base;
 
-        if (at >= base && at - base <= m->len && len <= m->len - (at - base))
+        if (at < base)
             break;
+        if (at - base <= emu_pattern_all[i]->len && len <= emu_pattern_all[i]->len - (at - base))
+            m = emu_pattern_all[i];
     }
     pthread_mutex_unlock(&emu_pattern_lock);
     if (m)
@@ -93,14 +131,21 @@ void emu_pattern_release(struct emu_pattern *m)
 
 void emu_pattern_unmap(void *addr)
 {
-    struct emu_pattern **at, *m;
+    struct emu_pattern *m = NULL;
+    size_t i;
 
     pthread_mutex_lock(&emu_pattern_lock);
-    for (at = &emu_pattern_all; *at && (*at)->base != addr; at = &(*at)->next)
-        ;
-    m = *at;
-    if (m)
-        *at = m->next;
+    i = emu_pattern_place((uintptr_t)addr + 1);
+    if (i < emu_pattern_count && emu_pattern_all[i]->base == addr) {
+        m = emu_pattern_all[i];
+        memmove(&emu_pattern_all[i], &emu_pattern_all[i + 1],
+                (emu_pattern_count - i - 1) * sizeof(struct emu_pattern *));
+        __atomic_store_n(&emu_pattern_count, emu_pattern_count - 1, __ATOMIC_RELAXED);
+    }
+    if (emu_pattern_count == 0) {
+        free(emu_pattern_all);
+        emu_pattern_all = NULL;
+    }
     pthread_mutex_unlock(&emu_pattern_lock);
     if (!m)
         return;
@@ -149,11 +194,27 @@ void emu_pattern_bytes(const struct emu_run *r, uint64_t skip, void *to, size_t 
 
 /* ---- extents ---------------------------------------------------------------------------------------------------------- */
 
-/** The first extent that ends behind the place. */
-static size_t emu_pattern_from(const struct emu_pattern *m, uint64_t place)
+static uint32_t *emu_pattern_hint(struct emu_pattern *m, uint64_t place)
 {
-    size_t low = 0, high = m->count;
+    return &m->hint[place / EMU_PATTERN_HINT % EMU_PATTERN_HINTS];
+}
 
+/** The first extent that ends behind the place; len bytes from there on are used, and what follows them may be next. */
+static size_t emu_pattern_from(struct emu_pattern *m, uint64_t place, uint64_t len)
+{
+    size_t low = 0, high = m->count, near = *emu_pattern_hint(m, place);
+
+    for (size_t step = 1; near < high; step *= 2) { /* out from the hint, in both directions */
+        if (m->e[near].at + m->e[near].len <= place) {
+            low = near + 1;
+            near += step;
+        } else {
+            high = near;
+            if (high - low < step)
+                break;
+            near -= step;
+        }
+    }
     while (low < high) {
         size_t mid = low + (high - low) / 2;
 
@@ -162,6 +223,7 @@ static size_t emu_pattern_from(const struct emu_pattern *m, uint64_t place)
         else
             low = mid + 1;
     }
+    *emu_pattern_hint(m, place + len) = (uint32_t)low;
     return low;
 }
 
@@ -215,7 +277,7 @@ static void emu_pattern_splice(struct emu_pattern *m, size_t i, size_t j, const 
 static void emu_pattern_set(struct emu_pattern *m, struct emu_extent new)
 {
     uint64_t end = new.at + new.len;
-    size_t i = emu_pattern_from(m, new.at), j = i, n = 0;
+    size_t i = emu_pattern_from(m, new.at, new.len), j = i, n = 0;
     struct emu_extent with[5];
     struct emu_extent right = {0};
 
@@ -240,9 +302,9 @@ void emu_pattern_put(struct emu_pattern *m, uint64_t place, const struct emu_run
         emu_pattern_set(m, (struct emu_extent){place, len, r->tag, emu_pattern_skip(r->tag, r->pos, skip)});
 }
 
-struct emu_run emu_pattern_get(const struct emu_pattern *m, uint64_t place, uint32_t most)
+struct emu_run emu_pattern_get(struct emu_pattern *m, uint64_t place, uint32_t most)
 {
-    size_t i = emu_pattern_from(m, place);
+    size_t i = emu_pattern_from(m, place, most);
     struct emu_extent e = {place, m->len - place, EMU_PATTERN_ZERO, 0};
 
     if (i < m->count && m->e[i].at <= place)
@@ -252,7 +314,7 @@ struct emu_run emu_pattern_get(const struct emu_pattern *m, uint64_t place, uint
     return (struct emu_run){e.tag, e.pos, e.len < most ? (uint32_t)e.len : most};
 }
 
-void emu_pattern_read(const struct emu_pattern *m, uint64_t place, void *to, size_t len)
+void emu_pattern_read(struct emu_pattern *m, uint64_t place, void *to, size_t len)
 {
     unsigned char *out = to;
 
@@ -317,7 +379,7 @@ static uint64_t emu_pattern_differ(const struct emu_run *r, uint64_t tag, uint64
 uint64_t emu_pattern_diff(const void *addr, size_t len, uint64_t tag)
 {
     uint64_t place, n = 0;
-    const struct emu_pattern *m = emu_pattern_find(addr, len, &place);
+    struct emu_pattern *m = emu_pattern_find(addr, len, &place);
 
     if (!m || m->lost)
         return len;

@@ -44,7 +44,7 @@ struct emu_pattern *emu_pattern_find(const void *addr, size_t len, uint64_t *pla
 void emu_pattern_hold(struct emu_pattern *m);
 void emu_pattern_release(struct emu_pattern *m);
 /** Copies out real bytes. */
-void emu_pattern_read(const struct emu_pattern *m, uint64_t place, void *to, size_t len);
+void emu_pattern_read(struct emu_pattern *m, uint64_t place, void *to, size_t len);
 /** Copies in real bytes. */
 void emu_pattern_write(struct emu_pattern *m, uint64_t place, const void *from, size_t len);
 /** The bytes that a run stands for, skipping some. */
@@ -52,6 +52,6 @@ void emu_pattern_bytes(const struct emu_run *r, uint64_t skip, void *to, size_t 
 /** Puts part of a run. */
 void emu_pattern_put(struct emu_pattern *m, uint64_t place, const struct emu_run *r, uint64_t skip, uint64_t len);
 /** The run that begins at the place, at most `most` bytes of it. */
-struct emu_run emu_pattern_get(const struct emu_pattern *m, uint64_t place, uint32_t most);
+struct emu_run emu_pattern_get(struct emu_pattern *m, uint64_t place, uint32_t most);
 
 #endif

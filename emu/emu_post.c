@@ -64,7 +64,7 @@ static void emu_post_copy(unsigned char *to, const struct ibv_sge *sge)
 {
     const void *from = (const void *)(uintptr_t)sge->addr;
     uint64_t place;
-    const struct emu_pattern *pattern = emu_pattern_find(from, sge->length, &place);
+    struct emu_pattern *pattern = emu_pattern_find(from, sge->length, &place);
 
     if (pattern)
         emu_pattern_read(pattern, place, to, sge->length);
