@@ -443,54 +443,54 @@ struct emu_atomic_done {
 
 enum { EMU_REPLIES = 64 }; /* most that are kept */
 
+/** What a packet needs comes first, a cache line for each side: there may be very many of these. */
 struct emu_qp {
     union {
         struct ibv_qp ibv;
         struct ibv_qp_ex ex;
     };
-    struct emu_ex *staged; /* where requests are put together (emu_ex.c), or NULL */
+    /* both sides, and in line at the port */
+    _Alignas(64) struct emu_port *port, *peer; /* the wire it sends on; the first wire of the other end */
     struct emu_ctx *ctx;
-    struct emu_port *port, *peer; /* the wire it sends on; the first wire of the other end */
-    uint16_t sport;
-    uint8_t lag_port; /* the wire that was asked for, from 1; 0: none */
-    struct ibv_qp_cap cap;
-    struct ibv_qp_attr attr;
-    bool sig_all;
-    uint32_t gen; /* timers of an earlier life are void */
-    uint32_t async_given;
-    /* in line at the port */
-    bool in_line, reply_turn;
     struct emu_qp *line_next;
+    bool in_line, reply_turn;
+    bool rnr_waiting, ack_timer;
+    uint32_t reply_count;
     /* requester: freed <= una <= nxt <= tail; below numbered WQEs have PSNs */
+    uint32_t rd_out;
+    uint32_t nxt_pkt;  /* packets of the WQE at nxt that this pass has sent */
     unsigned char *sq; /* a ring with room for those that are not completed; grows with them */
     uint32_t sq_room;  /* a power of two, or 0 */
     uint32_t sq_stride;
     uint64_t sq_freed, sq_una, sq_nxt, sq_numbered, sq_tail;
-    uint32_t nxt_pkt; /* packets of the WQE at nxt that this pass has sent */
     uint32_t psn_next, una_psn;
-    uint32_t rd_out;
-    uint8_t retry_left, rnr_left;
-    bool rnr_waiting;
     uint64_t ack_deadline;
-    bool ack_timer;
+    uint32_t gen; /* timers of an earlier life are void */
+    uint8_t retry_left, rnr_left;
+    bool sig_all;
     /* responder */
+    bool msg_open;
+    uint64_t msg_va; /* of the WRITE or SEND in progress */
+    uint32_t msg_rkey, msg_left, msg_got;
+    uint32_t epsn;
+    bool nak_sent;
+    bool heard;   /* a packet came in RTR */
+    bool refused; /* for good: the NAK waits behind other answers */
+    bool has_shared;
+    uint32_t reply_room, reply_head;
+    struct emu_reply *reply; /* a ring that grows up to EMU_REPLIES */
+    struct emu_store_queue store;
+    struct ibv_qp_attr attr;
+    struct ibv_qp_cap cap;
+    uint16_t sport;
+    uint8_t lag_port;  /* the wire that was asked for, from 1; 0: none */
     unsigned char *rq; /* cap.max_recv_wr receives */
     uint64_t rq_freed, rq_head, rq_tail;
     struct emu_rqe *shared; /* with an SRQ: the receive of the message in progress */
-    bool has_shared;
-    uint32_t epsn;
-    bool nak_sent;
-    bool heard;      /* a packet came in RTR */
-    bool refused;    /* for good: the NAK waits behind other answers */
-    uint64_t msg_va; /* of the WRITE or SEND in progress */
-    uint32_t msg_rkey, msg_left;
-    uint32_t msg_got;
-    bool msg_open;
-    struct emu_reply *reply; /* a ring that grows up to EMU_REPLIES */
-    uint32_t reply_room, reply_head, reply_count;
-    struct emu_atomic_done atomic[EMU_MAX_RD_ATOMIC];
+    struct emu_ex *staged;  /* where requests are put together (emu_ex.c), or NULL */
+    uint32_t async_given;
     uint32_t atomic_next;
-    struct emu_store_queue store;
+    struct emu_atomic_done atomic[EMU_MAX_RD_ATOMIC];
     struct emu_ahead ahead_out[EMU_AHEAD_WINDOWS],
         ahead_reply; /* of the message that it sends, of the READ that it answers */
 };

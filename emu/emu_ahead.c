@@ -120,7 +120,8 @@ bool emu_ahead_gather(struct emu_qp *qp, const struct emu_wqe *w, uint64_t off, 
     struct emu_ahead *a = gpu ? emu_ahead_window(qp, qp->sq_nxt, off, to->len) : NULL;
 
     if (!gpu) {
-        emu_ahead_drop_out(qp);
+        if (qp->ctx->dev->fabric->clock->real) /* else there has never been a GPU */
+            emu_ahead_drop_out(qp);
         return emu_mr_gather(qp, w->sge, w->n_sge, off, to);
     }
     if (!a || !emu_ahead_holds(a, qp->sq_nxt, off, to->len))

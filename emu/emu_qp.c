@@ -51,10 +51,11 @@ static void emu_qp_free(struct emu_qp *qp)
 
 static struct emu_qp *emu_qp_alloc(const struct ibv_qp_cap *cap, const struct emu_srq *srq)
 {
-    struct emu_qp *qp = calloc(1, sizeof(*qp));
+    struct emu_qp *qp = aligned_alloc(_Alignof(struct emu_qp), sizeof(*qp));
 
     if (!qp)
         return NULL;
+    memset(qp, 0, sizeof(*qp));
     qp->cap = *cap;
     qp->sq_stride = (uint32_t)(sizeof(struct emu_wqe) + cap->max_send_sge * sizeof(struct ibv_sge) +
                                (cap->max_inline_data + 7u) / 8 * 8);
