@@ -361,6 +361,12 @@ struct braid_local bench_regions_near(const struct bench_regions *r, const void 
 
 /* ---- bench_fabric.c ---------------------------------------------------------------------------------------------- */
 
+/* bench_pages.c */
+
+/** Before the PEs of a large simulation make their memory: malloc's is to lie in huge pages, where the system has any. Changes
+ *  malloc's settings for the rest of the process. */
+void bench_pages_reserve(int n_pes);
+
 /* bench_ports.c */
 
 /** How many rails a sender has. 0, or -EINVAL with a reason. */

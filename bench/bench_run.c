@@ -308,6 +308,8 @@ static int bench_run_open(struct bench_run *run, char *why, size_t why_len)
         rc = bench_moe_route(run);
     if (rc)
         return rc;
+    if (!run->spec->live)
+        bench_pages_reserve(run->n_pes);
     run->pe = calloc((size_t)run->n_pes, sizeof(struct bench_pe *));
     run->tally.last = calloc((size_t)run->n_pes, sizeof(*run->tally.last));
     if (!run->pe || !run->tally.last)
