@@ -81,7 +81,8 @@ static int emu_wheel_put(struct emu_wheel *w, uint64_t t, struct emu_wheel_event
 
 int emu_wheel_add(struct emu_wheel *w, uint64_t t, void (*fn)(void *, uint64_t), void *obj, uint64_t arg)
 {
-    if (t - w->base < EMU_WHEEL_SPAN) /* not for what is before the base either */
+    /* Not for what is before the base either; and the end of time stands for nothing on the wheel. */
+    if (t - w->base < EMU_WHEEL_SPAN && t < UINT64_MAX)
         return emu_wheel_put(w, t, (struct emu_wheel_event){fn, obj, arg});
     return emu_heap_add(&w->far, t, fn, obj, arg);
 }
@@ -108,15 +109,26 @@ static uint32_t emu_wheel_some(const struct emu_wheel *w, uint32_t from, uint32_
     return from < end ? from : end;
 }
 
-/** When the wheel's earliest event is, from the base on. */
-static uint64_t emu_wheel_earliest(const struct emu_wheel *w)
+/** When the wheel's earliest event is that is not before t, which is in the span. */
+static uint64_t emu_wheel_from(const struct emu_wheel *w, uint64_t t)
 {
-    uint32_t base = w->base % EMU_WHEEL_SPAN, at = emu_wheel_some(w, base, EMU_WHEEL_SPAN);
+    uint32_t base = w->base % EMU_WHEEL_SPAN, from = t % EMU_WHEEL_SPAN, at;
 
-    if (at < EMU_WHEEL_SPAN)
-        return w->base + (at - base);
+    if (from < base) /* it has gone round */
+        at = emu_wheel_some(w, from, base);
+    else
+        at = emu_wheel_some(w, from, EMU_WHEEL_SPAN);
+    if (from < base ? at < base : at < EMU_WHEEL_SPAN)
+        return t + (at - from);
+    if (from < base)
+        return UINT64_MAX;
     at = emu_wheel_some(w, 0, base);
-    return at < base ? w->base + (EMU_WHEEL_SPAN - base + at) : UINT64_MAX;
+    return at < base ? t + (EMU_WHEEL_SPAN - from + at) : UINT64_MAX;
+}
+
+uint64_t emu_wheel_after(const struct emu_wheel *w, uint64_t t)
+{
+    return t >= w->base && t - w->base < EMU_WHEEL_SPAN - 1 ? emu_wheel_from(w, t + 1) : UINT64_MAX;
 }
 
 /** The base moves on: what comes within the span goes onto the wheel. What finds no memory there stays where it is. */
@@ -126,7 +138,8 @@ static int emu_wheel_move(struct emu_wheel *w, uint64_t base)
     int rc = 0;
 
     w->base = base;
-    while (rc == 0 && emu_heap_first(&w->far) - base < EMU_WHEEL_SPAN && emu_heap_take(&w->far, &e) == 0)
+    while (rc == 0 && emu_heap_first(&w->far) - base < EMU_WHEEL_SPAN && emu_heap_first(&w->far) < UINT64_MAX &&
+           emu_heap_take(&w->far, &e) == 0)
         rc = emu_wheel_put(w, e.t, (struct emu_wheel_event){e.fn, e.obj, e.arg});
     return rc;
 }
@@ -148,7 +161,7 @@ static struct emu_wheel_event emu_wheel_next(struct emu_wheel *w)
         w->some[at / 64] &= ~((uint64_t)1 << at % 64);
         if (!w->some[at / 64])
             w->some_words[at / 64 / 64] &= ~((uint64_t)1 << at / 64 % 64);
-        w->first = emu_wheel_earliest(w);
+        w->first = emu_wheel_from(w, w->base);
     }
     return e;
 }
@@ -159,7 +172,7 @@ int emu_wheel_take(struct emu_wheel *w, struct emu_heap_event *out)
     struct emu_wheel_event e;
     int rc;
 
-    if (far < t) { /* earlier than the base, or the wheel has nothing before it */
+    if (far < t || (t == UINT64_MAX && w->far.count)) { /* earlier than the base, or the wheel has nothing before it */
         rc = emu_heap_take(&w->far, out);
         return far > w->base && rc == 0 ? emu_wheel_move(w, far) : rc;
     }

@@ -52,4 +52,16 @@ static inline uint64_t emu_wheel_first(const struct emu_wheel *w)
     return far < w->first ? far : w->first;
 }
 
+/** When the next events are that are later than t, of those on the wheel; UINT64_MAX where there are none. */
+uint64_t emu_wheel_after(const struct emu_wheel *w, uint64_t t);
+
+/** The events of one nanosecond, of those on the wheel, in their order. */
+static inline void emu_wheel_each(const struct emu_wheel *w, uint64_t t, void (*fn)(const struct emu_wheel_event *e))
+{
+    for (uint32_t i = t < UINT64_MAX ? w->head[t % EMU_WHEEL_SPAN] : 0; i; i = w->block[i].next) {
+        for (uint32_t k = 0; k < w->block[i].count; k++)
+            fn(&w->block[i].e[k]);
+    }
+}
+
 #endif

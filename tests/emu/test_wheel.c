@@ -45,6 +45,35 @@ static void add(uint64_t t)
     list[count++].name = names++;
 }
 
+/* The names of a nanosecond's events, as they are shown. */
+static uint64_t shown[MOST];
+static int n_shown;
+
+static void show(const struct emu_wheel_event *e)
+{
+    shown[n_shown++] = e->arg;
+}
+
+/** What is said to come next is what comes next, in its order; what is not on the wheel is not shown. */
+static void look_ahead(void)
+{
+    uint64_t t = UINT64_MAX;
+    int n = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (list[i].t > now && list[i].t < t && list[i].t - wheel.base < EMU_WHEEL_SPAN)
+            t = list[i].t;
+    }
+    assert_int_equal(emu_wheel_after(&wheel, now), t);
+    n_shown = 0;
+    emu_wheel_each(&wheel, t, show);
+    for (int i = 0; i < count && t < UINT64_MAX; i++) {
+        if (list[i].t == t)
+            assert_int_equal(shown[n++], list[i].name);
+    }
+    assert_int_equal(n_shown, n);
+}
+
 static void take(void)
 {
     struct emu_heap_event e;
@@ -63,6 +92,8 @@ static void take(void)
     assert_true(e.fn == nothing && e.obj == &list);
     now = e.t;
     memmove(&list[first], &list[first + 1], (size_t)(--count - first) * sizeof(list[0]));
+    if (now >= wheel.base)
+        look_ahead();
 }
 
 /** How far ahead: mostly near, often the same nanosecond or a whole turn of the wheel, sometimes far. */
@@ -125,11 +156,29 @@ static void time_may_be_behind_what_was_taken(void **state)
     emu_wheel_fini(&wheel);
 }
 
+static void the_end_of_time_is_a_time(void **state)
+{
+    (void)state;
+    emu_wheel_init(&wheel);
+    now = 0;
+    for (int round = 0; round < 2; round++) {
+        add(UINT64_MAX);
+        add(UINT64_MAX - 1);
+        add(UINT64_MAX);
+        add(UINT64_MAX - 2 * EMU_WHEEL_SPAN);
+        while (count)
+            take();
+        take();
+    }
+    emu_wheel_fini(&wheel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_earliest_comes_first),
         cmocka_unit_test(time_may_be_behind_what_was_taken),
+        cmocka_unit_test(the_end_of_time_is_a_time),
     };
 
     return cmocka_run_group_tests_name("wheel", tests, NULL, NULL);

@@ -212,7 +212,7 @@ static void open_reader(struct reader *r)
     assert_non_null(r->pe.mem);
     r->in[0] = (struct bench_moe_in){.known = true};
     r->in[1] = (struct bench_moe_in){.known = true, .total = 60};
-    r->ch = (struct bench_moe_channel){.in = r->in, .out = r->out};
+    r->ch = (struct bench_moe_channel){.in = r->in, .out = r->out, .open = 3, .undone = 3};
     r->p = (struct bench_moe_pe){.pe = &r->pe, .moe = r->run.moe, .channel = &r->ch};
 }
 
