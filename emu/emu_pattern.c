@@ -18,16 +18,21 @@ struct emu_extent {
 };
 
 /* Places where what comes next is likely to come: each packet of a message continues the one before. */
-enum { EMU_PATTERN_HINTS = 1024, EMU_PATTERN_HINT = 4096 };
+enum { EMU_PATTERN_HINTS = 4096, EMU_PATTERN_HINT = 4096 };
+
+struct emu_pattern_hint {
+    uint32_t page; /* of which place */
+    uint32_t at;   /* the extent, give or take what has been put in before it since */
+};
 
 struct emu_pattern {
     unsigned char *base;
     uint64_t len;
     struct emu_extent *e;
     size_t count, size;
-    unsigned holds;                   /* regions, and one while it is mapped */
-    bool lost;                        /* no memory for an extent: nothing is as it should be any more */
-    uint32_t hint[EMU_PATTERN_HINTS]; /* where a place was found, give or take what has been put in before it since */
+    unsigned holds; /* regions, and one while it is mapped */
+    bool lost;      /* no memory for an extent: nothing is as it should be any more */
+    struct emu_pattern_hint hint[EMU_PATTERN_HINTS];
 };
 
 /* Those that are mapped, in the order of their addresses. Several fabrics may live in one process, each on a thread of its own:
@@ -194,15 +199,21 @@ void emu_pattern_bytes(const struct emu_run *r, uint64_t skip, void *to, size_t 
 
 /* ---- extents ---------------------------------------------------------------------------------------------------------- */
 
-static uint32_t *emu_pattern_hint(struct emu_pattern *m, uint64_t place)
+/** Where a hint for a place is kept; *page is what it then says. */
+static struct emu_pattern_hint *emu_pattern_hint(struct emu_pattern *m, uint64_t place, uint32_t *page)
 {
-    return &m->hint[place / EMU_PATTERN_HINT % EMU_PATTERN_HINTS];
+    *page = (uint32_t)(place / EMU_PATTERN_HINT) + 1; /* never 0 */
+    return &m->hint[*page * 0x9e3779b1u >> 20];
 }
+
+_Static_assert(EMU_PATTERN_HINTS == 1 << 12, "the hash's bits");
 
 /** The first extent that ends behind the place; len bytes from there on are used, and what follows them may be next. */
 static size_t emu_pattern_from(struct emu_pattern *m, uint64_t place, uint64_t len)
 {
-    size_t low = 0, high = m->count, near = *emu_pattern_hint(m, place);
+    uint32_t page;
+    struct emu_pattern_hint *hint = emu_pattern_hint(m, place, &page);
+    size_t low = 0, high = m->count, near = hint->page == page ? hint->at : high;
 
     for (size_t step = 1; near < high; step *= 2) { /* out from the hint, in both directions */
         if (m->e[near].at + m->e[near].len <= place) {
@@ -223,7 +234,8 @@ static size_t emu_pattern_from(struct emu_pattern *m, uint64_t place, uint64_t l
         else
             low = mid + 1;
     }
-    *emu_pattern_hint(m, place + len) = (uint32_t)low;
+    hint = emu_pattern_hint(m, place + len, &page);
+    *hint = (struct emu_pattern_hint){page, (uint32_t)low};
     return low;
 }
 
