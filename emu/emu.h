@@ -238,6 +238,8 @@ void emu_link_forget(struct emu_qp *qp);
 void emu_link_send_ctl(struct emu_port *port, struct emu_pkt *p);
 /** The port may send again after a pause. */
 void emu_link_resume(struct emu_port *port);
+/** Event: a port's transmitter is free. */
+void emu_link_sent(void *port, uint64_t arg);
 /** How long so many bytes take on a port's side of the wire, ns. */
 uint64_t emu_link_time(const struct emu_port *p, uint32_t wire_bytes);
 
@@ -450,7 +452,8 @@ struct emu_qp {
         struct ibv_qp_ex ex;
     };
     /* both sides, and in line at the port */
-    _Alignas(64) struct emu_port *port, *peer; /* the wire it sends on; the first wire of the other end */
+    _Alignas(64) struct emu_port *port; /* the wire it sends on */
+    struct emu_port *peer;              /* the first wire of the other end */
     struct emu_ctx *ctx;
     struct emu_qp *line_next;
     bool in_line, reply_turn;

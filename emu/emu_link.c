@@ -69,7 +69,7 @@ static void emu_link_travel(struct emu_port *src, struct emu_pkt *p, uint64_t t)
     }
 }
 
-static void emu_link_sent(void *obj, uint64_t arg)
+void emu_link_sent(void *obj, uint64_t arg)
 {
     struct emu_port *port = obj;
     struct emu_fabric *f = port->dev->fabric;

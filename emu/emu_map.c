@@ -24,6 +24,12 @@ void *emu_map_get(const struct emu_map *m, uint32_t key)
     }
 }
 
+void emu_map_soon(const struct emu_map *m, uint32_t key)
+{
+    if (m->size)
+        __builtin_prefetch(&m->slot[emu_map_home(m, key)]);
+}
+
 static void emu_map_insert(struct emu_map *m, uint32_t key, void *value)
 {
     uint32_t i = emu_map_home(m, key);

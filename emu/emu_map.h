@@ -20,6 +20,8 @@ struct emu_map {
 
 /** The value, or NULL. */
 void *emu_map_get(const struct emu_map *m, uint32_t key);
+/** Fetches what emu_map_get() will look at first. */
+void emu_map_soon(const struct emu_map *m, uint32_t key);
 /** Adds a new key. 0, or -ENOMEM. */
 int emu_map_put(struct emu_map *m, uint32_t key, void *value);
 /** Removes a key; nothing happens if it is not there. */

@@ -9,6 +9,7 @@
 #include "emu_pattern.h"
 #include "emu_real.h"
 #include "emu_sim_int.h"
+#include "emu_soon.h"
 #include "emu_view.h"
 
 #include <errno.h>
@@ -22,6 +23,8 @@ enum { EMU_SIM_PATIENCE = 1000000 };
 enum { EMU_SIM_STILL = 20000000 };
 /* Empty polls that a program may make for each look at its memory, at the last look before a deadlock is declared. */
 enum { EMU_SIM_GRACE = 256 };
+/* PEs from which on it pays to fetch what comes next. */
+enum { EMU_SIM_LARGE = 32 };
 #define EMU_SIM_LIMIT 100000000000u
 
 static _Thread_local struct emu_pe *emu_sim_current;
@@ -40,8 +43,6 @@ static struct emu_sim *emu_sim_of(struct emu_fabric *f)
 {
     return (struct emu_sim *)f;
 }
-
-static void emu_sim_turn(void *obj, uint64_t arg);
 
 static uint64_t emu_sim_clock_now(struct emu_fabric *f)
 {
@@ -69,7 +70,7 @@ static void emu_sim_yield(struct emu_pe *pe)
     emu_sim_current = pe;
 }
 
-static void emu_sim_turn(void *obj, uint64_t arg)
+void emu_sim_turn(void *obj, uint64_t arg)
 {
     struct emu_pe *pe = obj;
 
@@ -283,6 +284,8 @@ static bool emu_sim_void(const struct emu_heap_event *e)
 
 static int emu_sim_loop(struct emu_sim *s)
 {
+    uint64_t fetched = 0;
+
     while (s->left > 0) {
         struct emu_heap_event e;
         int rc;
@@ -297,6 +300,9 @@ static int emu_sim_loop(struct emu_sim *s)
         } else if (rc == 0) {
             bool idle = emu_sim_void(&e);
 
+            if (s->large && e.t > fetched)
+                emu_soon_fetch(&s->wheel, e.t);
+            fetched = e.t;
             if (!idle && e.t > s->limit)
                 return -ETIME;
             s->still = !idle && e.t > s->now ? 0 : s->still;
@@ -329,6 +335,7 @@ static int emu_sim_run(struct emu_sim *s, emu_sim_main_fn fn, void *arg, char *w
         return -EALREADY;
     s->ran = true;
     s->left = s->n_pes;
+    s->large = s->n_pes >= EMU_SIM_LARGE;
     for (int i = 0; i < s->n_pes; i++) {
         s->pe[i].fn = fn;
         s->pe[i].arg = arg;

@@ -49,6 +49,7 @@ struct emu_sim {
     struct emu_pe *pe;
     int n_pes, left;
     bool ran, canceled, no_memory;
+    bool large;     /* so many PEs that their state does not stay in a cache */
     bool looked;    /* sleepers were given a last look since something last happened */
     uint64_t still; /* calls made since time last moved */
     struct emu_meeting meeting;
@@ -58,6 +59,8 @@ struct emu_sim {
 struct emu_pe *emu_sim_self(void);
 /** Sleeps the running PE; what names the call for the explanation. 0, or -ECANCELED. */
 int emu_sim_sleep(struct emu_pe *pe, uint64_t deadline, const char *what);
+/** Event: a PE goes on. */
+void emu_sim_turn(void *pe, uint64_t arg);
 /** Notes a change for the PE and makes it runnable. */
 void emu_sim_wake(struct emu_pe *pe);
 /** The barrier and alltoall of emu_sim_api. */

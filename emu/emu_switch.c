@@ -82,8 +82,6 @@ static struct emu_pkt *emu_switch_take(struct emu_pkt_list *l)
 
 /* ---- waiting for a port --------------------------------------------------------------------------------------------- */
 
-static void emu_switch_served(void *obj, uint64_t gen);
-
 /**
  * The port begins to take a packet now, or has just taken it if it was idle: when it is in memory. The slot may hold it
  * up, and with it what waits behind.
@@ -262,7 +260,7 @@ static void emu_switch_admit(struct emu_port *dst)
 
 /* ---- what happens ---------------------------------------------------------------------------------------------------- */
 
-static void emu_switch_served(void *obj, uint64_t gen)
+void emu_switch_served(void *obj, uint64_t gen)
 {
     struct emu_port *dst = obj;
     struct emu_pkt *p;

@@ -53,6 +53,8 @@ struct emu_switch {
 
 /** Event: a packet's last bit is at the switch. Takes ownership. */
 void emu_switch_arrive(void *pkt, uint64_t arg);
+/** Event: a port has taken the first packet that waited for it; arg: its service. */
+void emu_switch_served(void *port, uint64_t gen);
 /** The port went up or down, or began or ceased to stall. Packets that wait for a port that is down are lost. */
 void emu_switch_changed(struct emu_port *port);
 

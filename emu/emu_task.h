@@ -19,6 +19,8 @@ struct emu_task_ops {
     void (*resume)(struct emu_task *t);
     /* Gives control back to the scheduler. Called by the task itself. */
     void (*yield)(struct emu_task *t);
+    /* Fetches into the cache what resume() will need. NULL: nothing is known of it. */
+    void (*soon)(const struct emu_task *t);
     /* Frees a task whose fn has returned, or one that will never be resumed again (its stack is dropped). */
     void (*destroy)(struct emu_task *t);
 };

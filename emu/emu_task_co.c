@@ -38,14 +38,15 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-enum { EMU_TASK_STACK = 512 * 1024 };
+enum { EMU_TASK_STACK = 512 * 1024, EMU_TASK_LINE = 64, EMU_TASK_FRAMES = 768 };
 
 struct emu_task {
     ucontext_t first;
     jmp_buf self, scheduler;
     void (*fn)(void *arg);
     void *arg;
-    char *stack; /* the lowest page is a guard */
+    char *stack;    /* the lowest page is a guard */
+    const char *at; /* where in it the task left */
     size_t stack_len;
     bool entered, ended;
 #ifdef EMU_ASAN
@@ -92,6 +93,7 @@ static void emu_task_leave(struct emu_task *t)
 #ifdef EMU_ASAN
     __sanitizer_start_switch_fiber(t->ended ? NULL : &t->fake_self, t->scheduler_bottom, t->scheduler_size);
 #endif
+    t->at = __builtin_frame_address(0);
     if (_setjmp(t->self) == 0)
         _longjmp(t->scheduler, 1);
 #ifdef EMU_ASAN
@@ -164,6 +166,14 @@ fail:
     return NULL;
 }
 
+static void emu_task_co_soon(const struct emu_task *t)
+{
+    for (size_t i = 0; i < sizeof(t->self); i += EMU_TASK_LINE)
+        __builtin_prefetch((const char *)&t->self + i);
+    for (size_t i = 0; t->at && i < EMU_TASK_FRAMES; i += EMU_TASK_LINE)
+        __builtin_prefetch(t->at + i);
+}
+
 const struct emu_task_ops emu_task_coroutines = {
-    "coroutines", emu_task_co_create, emu_task_enter, emu_task_leave, emu_task_co_destroy,
+    "coroutines", emu_task_co_create, emu_task_enter, emu_task_leave, emu_task_co_soon, emu_task_co_destroy,
 };

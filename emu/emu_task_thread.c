@@ -81,5 +81,5 @@ static void emu_task_thread_destroy(struct emu_task *t)
 }
 
 const struct emu_task_ops emu_task_threads = {
-    "threads", emu_task_thread_create, emu_task_thread_resume, emu_task_thread_yield, emu_task_thread_destroy,
+    "threads", emu_task_thread_create, emu_task_thread_resume, emu_task_thread_yield, NULL, emu_task_thread_destroy,
 };
