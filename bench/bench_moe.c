@@ -166,6 +166,7 @@ static int bench_moe_open_channel(struct bench_moe_pe *p, int c)
     ch->end = bench_moe_first(m, (unsigned)c + 1);
     ch->turn = ch->stage_turn = ch->read_turn = (unsigned)c;
     ch->open = ch->undone = ~(uint64_t)0 >> (BENCH_MOE_NODES - m->nodes);
+    ch->unknown = m->combine ? 0 : ch->open;
     for (int d = 0; d < m->nodes; d++) {
         uint32_t mine = bench_moe_count(run, p->pe->pe, c, d);
         uint32_t theirs = bench_moe_count(run, bench_job_pe(run, p->pe->pe, d), c, self);

@@ -84,10 +84,15 @@ struct bench_moe_channel {
     struct bench_moe_out *out;            /* of each node; owned */
     struct bench_moe_in *in;              /* of each node; owned */
     unsigned turn, stage_turn, read_turn; /* nodes, in turns */
-    uint64_t open, unread, fresh,
-        undone;      /* nodes, a bit each: more will be announced; there is something to be read; something
-                                           * was read since credit was looked at; not all was read */
-    bool sent, took; /* all of it */
+    uint64_t seen[BENCH_MOE_NODES];       /* tails, as last looked at */
+    /* Sets of nodes, a bit each: */
+    uint64_t unknown; /* whose meta is not here */
+    uint64_t open;    /* that have more to announce */
+    uint64_t unread;  /* of which something is here and not read */
+    uint64_t fresh;   /* of which something was read since credit was looked at */
+    uint64_t undone;  /* of which not all was read */
+    bool looked;      /* at each node once */
+    bool sent, took;  /* all of it */
 };
 
 enum bench_moe_kind { BENCH_MOE_PUT, BENCH_MOE_FENCE, BENCH_MOE_ADD };

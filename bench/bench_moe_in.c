@@ -6,6 +6,8 @@
  */
 #include "bench_moe.h"
 
+#include <string.h>
+
 uint64_t bench_moe_word(const struct bench_pe *p, size_t at)
 {
     return __atomic_load_n((const uint64_t *)(const void *)(p->mem + at), __ATOMIC_ACQUIRE);
@@ -55,11 +57,23 @@ static void bench_moe_look_meta(struct bench_moe_pe *p, const struct bench_moe_c
     ch->in[d].total = (uint32_t)(-n - 1);
 }
 
+/** Whether no tail has moved since it was looked at. Other processes move theirs at any time: there each is read on its own. */
+static bool bench_moe_still(const struct bench_moe_pe *p, const struct bench_moe_channel *ch)
+{
+    const unsigned char *tails = p->pe->mem + bench_moe_tail_at(p->moe, ch->index, 0);
+
+    return ch->looked && !ch->unknown && !p->pe->run->spec->live &&
+           memcmp(tails, ch->seen, (size_t)p->moe->nodes * sizeof(ch->seen[0])) == 0;
+}
+
 /** Looks at the nodes that have more to announce: most have not at most times, where there are many. */
 static bool bench_moe_look(struct bench_moe_pe *p, struct bench_moe_channel *ch)
 {
     bool moved = false;
 
+    if (bench_moe_still(p, ch))
+        return false;
+    ch->looked = true;
     for (uint64_t left = ch->open; left; left &= left - 1) {
         int d = __builtin_ctzll(left);
         struct bench_moe_in *in = &ch->in[d];
@@ -69,7 +83,8 @@ static bool bench_moe_look(struct bench_moe_pe *p, struct bench_moe_channel *ch)
             bench_moe_look_meta(p, ch, d);
         if (!in->known)
             continue;
-        tail = bench_moe_word(p->pe, bench_moe_tail_at(p->moe, ch->index, d));
+        ch->unknown &= ~((uint64_t)1 << d);
+        tail = ch->seen[d] = bench_moe_word(p->pe, bench_moe_tail_at(p->moe, ch->index, d));
         if (tail > in->tail && in->tail < in->total) {
             bench_moe_announced(p, ch, d, tail < in->total ? (uint32_t)tail : in->total);
             ch->unread |= (uint64_t)1 << d;

@@ -222,12 +222,16 @@ static bool emu_req_begin(struct emu_qp *qp, struct emu_wqe *w)
 
 static struct emu_pkt *emu_req_packet(struct emu_qp *qp, enum emu_op op, uint32_t psn, uint32_t len)
 {
-    struct emu_pkt *p = emu_pkt_alloc(qp->ctx->dev->fabric, len);
+    struct emu_port *dst =
+        qp->peer ? emu_lag_toward(qp, qp->peer) : qp->port; /* nobody has that address: emu_req_next() */
+    struct emu_pkt *p;
 
+    __builtin_prefetch(&qp->port->last_arrival[dst->index], 1); /* one of very many, and soon needed */
+    p = emu_pkt_alloc(qp->ctx->dev->fabric, len);
     if (!p)
         return NULL;
     p->src = qp->port;
-    p->dst = qp->peer ? emu_lag_toward(qp, qp->peer) : qp->port; /* an address nobody has: see emu_req_next() */
+    p->dst = dst;
     p->dst_qpn = qp->peer ? qp->attr.dest_qp_num : 0;
     p->op = op;
     p->psn = psn;
