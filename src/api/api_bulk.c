@@ -316,7 +316,8 @@ static void api_bulk_refresh(const struct api_peer *peer, struct api_flow *flow)
         flow->quantum = max_u64(flow->quantum, flow->lane[k].quantum);
 }
 
-/* The lanes as they are; between two passes nothing changes them but what is posted, which is told to the look. */
+/* The lanes as they are. What completions change (bytes on the way, paces, a lane that dies) has the pass that found them look anew
+ * before it hands anything on, see api_drive_all(). Until the next one only what is posted changes them, which is told to the look. */
 static void api_bulk_look(const struct api_peer *peer, struct api_flow *flow)
 {
     uint64_t now_ns = peer->channel->now_ns;
@@ -378,7 +379,6 @@ static void api_bulk_pace(struct api_peer *peer, struct api_flow *flow, unsigned
     plan_lane_speed(&flow->lane[k], &flow->rate[k]);
     plan_pace(&in, &flow->lane[k]);
     flow->stale = true;
-    flow->looked = false;
 }
 
 /* The lane's speed is known anew, its round trip is as it was. */

@@ -70,7 +70,6 @@ void api_lane_dead(struct rail_lane *lane, int error, const char *status, uint32
     if (peer->counts.flushed[lane->index] < peer->counts.posted[lane->index] && !peer->unproved)
         peer->unproved = error;
     peer->put.lane[lane->index].live = peer->get.lane[lane->index].live = false;
-    peer->put.looked = peer->get.looked = false;
     peer->plain_max = 0;
     __atomic_store_n(&ch->ask_ns, 0, __ATOMIC_RELAXED); /* what was asked on it is asked again */
     api_wake(peer);
@@ -310,7 +309,7 @@ static unsigned api_drive_all(struct braid_channel *ch)
         struct api_peer *peer = ch->dirty;
         ch->dirty = peer->next_dirty;
         peer->dirty = false;
-        /* A slot may have become free too. */
+        /* What was found has changed its lanes, and a slot may have become free. */
         peer->put.looked = peer->get.looked = false;
         if (peer->put.acked_lanes)
             api_bulk_learn(peer, &peer->put);
