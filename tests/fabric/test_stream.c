@@ -118,24 +118,29 @@ static void unequal_rates_still_right(void **state)
 static void one_who_naps_fills_two_ports(void **state)
 {
     static const struct {
+        enum bench_pattern pattern;
         const char *fabric;
         uint64_t nap_ns;
-    } row[] = {{"nodes=2,ports=2,rate=80M", 1000000},
-               {"nodes=2,ports=2,rate=80M", 5000000},
-               {"nodes=2,ports=2,rate=10G", 100000}};
+    } row[] = {{BENCH_PUT, "nodes=2,ports=2,rate=80M", 1000000},
+               {BENCH_PUT, "nodes=2,ports=2,rate=80M", 5000000},
+               {BENCH_PUT, "nodes=2,ports=2,rate=10G", 100000},
+               {BENCH_GET, "nodes=2,ports=2,rate=80M", 5000000},
+               {BENCH_GET, "nodes=2,ports=2,rate=10G", 100000}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         struct bench_spec s = put_spec(1);
 
+        s.pattern = row[i].pattern;
         s.fabric = row[i].fabric;
         s.nap_ns = row[i].nap_ns;
         s.size = 256 << 10;
         run(&s, &one);
         s.ports = 2;
         run(&s, &two);
-        print_message("# %s, looks %.1f ms apart: %.4f and %.4f of the ports, %.3fx\n", s.fabric,
-                      (double)s.nap_ns / 1e6, one.fraction, two.fraction, two.gbs / one.gbs);
+        print_message("# %s, %s, looks %.1f ms apart: %.4f and %.4f of the ports, %.3fx\n",
+                      s.pattern == BENCH_GET ? "get" : "put", s.fabric, (double)s.nap_ns / 1e6, one.fraction,
+                      two.fraction, two.gbs / one.gbs);
         assert_true(one.fraction >= 0.97 && two.gbs >= 1.9 * one.gbs);
     }
 }
