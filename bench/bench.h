@@ -138,7 +138,7 @@ struct bench_spec {
     int except;                    /**< PE whose stream is left out of the figures; 0: none (PE 0 never receives) */
     enum bench_op op;              /**< atomic */
     struct bench_moe_spec moe;     /**< moe */
-    uint64_t nap_ns;               /**< put, get, virtual time: time between looks, whatever happens meanwhile; 0: none */
+    uint64_t nap_ns;               /**< put, get, virtual time: time between looks; 0: as soon as there is something */
     const struct bench_live *live; /**< NULL: virtual time; else this process is one PE, and emu is live_api()'s */
     const char *setting[BENCH_SETTINGS + 1];  /**< more options of libbraid, "name=value"; ends with NULL */
     void (*progress)(void *arg, double part); /**< called now and then with what is done, 0 to 1; may be NULL */
