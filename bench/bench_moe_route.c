@@ -70,7 +70,9 @@ static unsigned bench_moe_greatest(double *of, unsigned n)
 /** An expert is chosen in proportion to its weight: the first of exponential clocks. */
 static void bench_moe_scores(struct bench_moe_draw *d)
 {
-    for (unsigned e = 0, node = 0; e < d->experts; node++) {
+    unsigned nodes = d->experts / d->on_node, e = 0;
+
+    for (unsigned node = 0; node < nodes; node++) {
         double best = 0; /* all are above */
 
         for (unsigned end = e + d->on_node; e < end; e++) {

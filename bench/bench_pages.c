@@ -16,7 +16,7 @@ enum { BENCH_PAGES_PES = 32, BENCH_PAGES_BLOCK = 16 << 20, BENCH_PAGES_BLOCKS_MA
 
 void bench_pages_reserve(int n_pes)
 {
-    void *block[BENCH_PAGES_BLOCKS_MAX];
+    void *block[BENCH_PAGES_BLOCKS_MAX] = {NULL};
     int n = 0, most = n_pes < BENCH_PAGES_BLOCKS_MAX ? n_pes : BENCH_PAGES_BLOCKS_MAX;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from, to;
 

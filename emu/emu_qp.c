@@ -59,7 +59,8 @@ static struct emu_qp *emu_qp_alloc(const struct ibv_qp_cap *cap, const struct em
     qp->cap = *cap;
     qp->sq_stride = (uint32_t)(sizeof(struct emu_wqe) + cap->max_send_sge * sizeof(struct ibv_sge) +
                                (cap->max_inline_data + 7u) / 8 * 8);
-    qp->rq = calloc(cap->max_recv_wr, emu_rqe_size(cap->max_recv_sge));
+    if (cap->max_recv_wr)
+        qp->rq = calloc(cap->max_recv_wr, emu_rqe_size(cap->max_recv_sge));
     if (srq)
         qp->shared = calloc(1, emu_rqe_size(srq->max_sge));
     if ((!qp->rq && cap->max_recv_wr) || (srq && !qp->shared)) {
