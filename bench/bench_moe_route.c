@@ -70,38 +70,38 @@ static unsigned bench_moe_greatest(double *of, unsigned n)
 /** An expert is chosen in proportion to its weight: the first of exponential clocks. */
 static void bench_moe_scores(struct bench_moe_draw *d)
 {
-    unsigned nodes = d->experts / d->on_node, e = 0;
+    unsigned node = 0, within = 0;
 
-    for (unsigned node = 0; node < nodes; node++) {
-        double best = 0; /* all are above */
+    for (unsigned e = 0; e < d->experts; e++) {
+        double u = bench_moe_unit(&d->state), s = d->skewed ? d->weight[e] / (1e-12 - log(u)) : u;
 
-        for (unsigned end = e + d->on_node; e < end; e++) {
-            double u = bench_moe_unit(&d->state), s = d->skewed ? d->weight[e] / (1e-12 - log(u)) : u;
-
-            d->score[e] = s;
-            best = s > best ? s : best;
+        d->score[e] = s;
+        if (within == 0 || s > d->best[node])
+            d->best[node] = s;
+        if (++within == d->on_node) {
+            node++;
+            within = 0;
         }
-        d->best[node] = best;
     }
 }
 
 static void bench_moe_choose(struct bench_moe_draw *d, struct bench_moe_token *t)
 {
     double score[BENCH_MOE_GROUPS * BENCH_MOE_EXPERTS_MAX / 2];
-    unsigned group[BENCH_MOE_GROUPS] = {0}, n = 0;
+    unsigned group[BENCH_MOE_GROUPS] = {0}, n = 0, on_node = d->on_node, nodes = d->experts / on_node;
 
     bench_moe_scores(d);
     for (unsigned i = 0; i < d->groups; i++) {
-        group[i] = bench_moe_greatest(d->best, d->experts / d->on_node);
-        memcpy(score + n, d->score + (size_t)group[i] * d->on_node, d->on_node * sizeof(*score));
-        n += d->on_node;
+        group[i] = bench_moe_greatest(d->best, nodes);
+        memcpy(score + n, d->score + (size_t)group[i] * on_node, on_node * sizeof(*score));
+        n += on_node;
     }
     t->nodes = 0;
     for (unsigned i = 0; i < BENCH_MOE_TOP; i++) {
-        unsigned k = bench_moe_greatest(score, n), expert = group[k / d->on_node] * d->on_node + k % d->on_node;
+        unsigned k = bench_moe_greatest(score, n), expert = group[k / on_node] * on_node + k % on_node;
 
         t->rank[i] = (uint16_t)(expert / d->on_rank);
-        t->nodes |= (uint64_t)1 << expert / d->on_node;
+        t->nodes |= (uint64_t)1 << expert / on_node;
     }
 }
 
