@@ -20,6 +20,8 @@
 #include "pool.h"
 #include "random.h"
 
+#include <string.h>
+
 #define API_MAX_CHANNELS RAIL_WIRE_CHANNELS
 #define API_NO_LANE      UINT32_MAX          /**< index of a lane that was left out: its late events mean nothing */
 #define API_MAX_LEN      (UINT64_C(1) << 30) /**< of one op: one message of a lane at most, and 2^22 PSNs at MTU 256 */
@@ -330,9 +332,30 @@ bool api_order_place(const struct api_peer *peer);
 /** Whether the ranges of so many more ops can be kept. Where not, flushes are under way that make room. */
 bool api_order_ranges(struct api_peer *peer, uint32_t n);
 
-/** Accepts a word op: posts it at once or defers it. word: request (its cookie: its op), kind, lane, atomic filled in. The
- *  caller has seen api_order_place(). */
-void api_order_accept(struct api_peer *peer, struct api_word *word);
+/** Accepts a word op: posts it at once (true) or defers it. word: request (its cookie: its op), kind, lane, atomic filled in.
+ *  The caller has seen api_order_place(). */
+bool api_order_accept(struct api_peer *peer, struct api_word *word);
+
+/** Fills in what every word op of so many bytes has: all but kinds, lane, operands and the op. Returns the request. */
+static inline struct rail_request *api_word_begin(struct api_word *word, const struct api_peer *peer,
+                                                  const struct braid_remote *dst, unsigned remote_rail, unsigned bytes,
+                                                  bool strict)
+{
+    struct rail_request *r = &word->request;
+    r->klass = RAIL_CLASS_WORD;
+    r->immediate = false;
+    r->epoch = peer->epoch;
+    r->len = bytes;
+    r->remote_addr = dst->addr;
+    r->rkey = rail_wire_view_rkey(dst->key->bytes, remote_rail, strict);
+    return r;
+}
+
+/** Copies a word op that is to wait; what it waits for is not known yet. */
+static inline void api_word_copy(struct api_word *to, const struct api_word *from)
+{
+    memcpy(to, from, offsetof(struct api_word, wait));
+}
 
 /** The whole of a word op that is an op of its own: asks whether it can be, in drain mode waits until it may go, takes
  *  an op, accepts. 0; -EAGAIN; -ENOTCONN where it can never be in order; or what waiting said. */
@@ -423,8 +446,8 @@ uint64_t api_message_deadline(const struct braid *b);
 /* ---- api_atomic.c ------------------------------------------------------------------------------------------------ */
 
 /** The word op of an atomic that is one, checked. */
-struct api_word api_atomic_word(struct api_peer *peer, const struct braid_remote *dst,
-                                const struct braid_atomic *atomic);
+void api_atomic_word(struct api_peer *peer, const struct braid_remote *dst, const struct braid_atomic *atomic,
+                     struct api_word *out);
 
 /** As braid_atomic(), on an entered channel; api_put() and api_get() likewise. */
 int api_atomic(struct braid_channel *ch, int pe, const struct braid_remote *dst, const struct braid_atomic *atomic,

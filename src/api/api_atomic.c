@@ -10,48 +10,33 @@
 _Static_assert((int)PLAN_ATOMIC_OP_ADD == BRAID_ATOMIC_ADD && (int)PLAN_ATOMIC_OP_FETCH_XOR == BRAID_ATOMIC_FETCH_XOR,
                "plan and braid.h number atomics alike");
 
-static struct rail_request api_atomic_native(const struct api_peer *peer, unsigned lane, const struct braid_remote *dst,
-                                             const struct braid_atomic *atomic)
+static void api_atomic_native(struct api_peer *peer, unsigned lane, const struct braid_remote *dst,
+                              const struct braid_atomic *atomic, struct api_word *out)
 {
+    struct rail_request *r = api_word_begin(out, peer, dst, peer->remote_rail[lane], 8, true);
     bool swap = atomic->op == BRAID_ATOMIC_COMPARE_SWAP;
-    return (struct rail_request){
-        .kind = swap ? RAIL_KIND_COMPARE_SWAP : RAIL_KIND_FETCH_ADD,
-        .klass = RAIL_CLASS_WORD,
-        .epoch = peer->epoch,
-        .len = 8,
-        .remote_addr = dst->addr,
-        .rkey = rail_wire_view_rkey(dst->key->bytes, peer->remote_rail[lane], true),
-        .operand = swap                               ? atomic->compare
-                   : atomic->op == BRAID_ATOMIC_FETCH ? 0
-                                                      : atomic->operand,
-        .swap = atomic->operand,
-    };
+    out->kind = PLAN_WORD_ATOMIC;
+    out->lane = (uint8_t)lane;
+    r->kind = swap ? RAIL_KIND_COMPARE_SWAP : RAIL_KIND_FETCH_ADD;
+    r->operand = swap ? atomic->compare : atomic->op == BRAID_ATOMIC_FETCH ? 0 : atomic->operand;
+    r->swap = atomic->operand;
 }
 
-struct api_word api_atomic_word(struct api_peer *peer, const struct braid_remote *dst,
-                                const struct braid_atomic *atomic)
+void api_atomic_word(struct api_peer *peer, const struct braid_remote *dst, const struct braid_atomic *atomic,
+                     struct api_word *out)
 {
     unsigned lane = plan_atomic_lane(peer->home, peer->lane_count, peer->spin++, peer->channel->braid->options.fault);
     bool reached = lane < peer->lane_count;
     if (plan_atomic((enum plan_atomic_op)atomic->op, atomic->bytes, reached) == PLAN_ATOMIC_NATIVE) {
-        return (struct api_word){
-            .kind = PLAN_WORD_ATOMIC, .lane = (uint8_t)lane, .request = api_atomic_native(peer, lane, dst, atomic)};
+        api_atomic_native(peer, lane, dst, atomic, out);
+        return;
     }
-    return (struct api_word){
-        .kind = PLAN_WORD_MESSAGE,
-        .lane = (uint8_t)peer->word,
-        .atomic = (uint8_t)atomic->op,
-        .request =
-            {
-                .klass = RAIL_CLASS_WORD,
-                .epoch = peer->epoch,
-                .len = atomic->bytes,
-                .remote_addr = dst->addr,
-                .rkey = rail_wire_view_rkey(dst->key->bytes, peer->home_rail, true),
-                .operand = atomic->operand,
-                .swap = atomic->compare,
-            },
-    };
+    struct rail_request *r = api_word_begin(out, peer, dst, peer->home_rail, atomic->bytes, true);
+    out->kind = PLAN_WORD_MESSAGE;
+    out->lane = (uint8_t)peer->word;
+    out->atomic = (uint8_t)atomic->op;
+    r->operand = atomic->operand;
+    r->swap = atomic->compare;
 }
 
 int api_atomic(struct braid_channel *ch, int pe, const struct braid_remote *dst, const struct braid_atomic *atomic,
@@ -66,7 +51,8 @@ int api_atomic(struct braid_channel *ch, int pe, const struct braid_remote *dst,
     int rc = api_check_word(ch, pe, dst, atomic->bytes, &peer);
     if (rc)
         return rc;
-    struct api_word word = api_atomic_word(peer, dst, atomic);
+    struct api_word word;
+    api_atomic_word(peer, dst, atomic, &word);
     return api_order_submit(peer, &word, NULL, old, done);
 }
 

@@ -99,11 +99,10 @@ bool api_order_place(const struct api_peer *peer)
     return peer->fifo_head - peer->fifo_tail <= peer->channel->fifo_mask;
 }
 
-bool api_order_ranges(struct api_peer *peer, uint32_t n)
+/* There is no room for so many more: makes some. */
+static __attribute__((noinline)) bool api_order_ranges_made(struct api_peer *peer, uint32_t n)
 {
     uint64_t scratch[PLAN_COUNTS];
-    if (plan_overlap_room(&peer->overlap, n))
-        return true;
     /* What has failed since the last pass left no completion that would bring the next one here. */
     plan_overlap_trim(&peer->overlap, api_order_visible(peer, scratch));
     if (plan_overlap_room(&peer->overlap, n))
@@ -112,7 +111,22 @@ bool api_order_ranges(struct api_peer *peer, uint32_t n)
     return false;
 }
 
-void api_order_accept(struct api_peer *peer, struct api_word *word)
+bool api_order_ranges(struct api_peer *peer, uint32_t n)
+{
+    return plan_overlap_room(&peer->overlap, n) || api_order_ranges_made(peer, n);
+}
+
+/* Whether a word op that finds the FIFO empty may go now. */
+static bool api_order_now(const struct api_peer *peer, const struct api_word *word)
+{
+    struct plan_wait wait;
+    if (plan_order_clear(&peer->order, word->lane, word->kind))
+        return true;
+    plan_order_mark(&peer->order, word->lane, word->kind, &wait);
+    return plan_order(&peer->order, word->lane, &wait) == PLAN_ORDER_NOW;
+}
+
+bool api_order_accept(struct api_peer *peer, struct api_word *word)
 {
     struct braid_channel *ch = peer->channel;
     word->puts = peer->put.accepted;
@@ -120,16 +134,27 @@ void api_order_accept(struct api_peer *peer, struct api_word *word)
     peer->words_accepted++;
     ch->count.words++;
     bool marked = peer->fifo_marked == peer->fifo_head && api_order_handed(peer, word);
-    if (marked) {
-        plan_order_mark(&peer->order, word->lane, word->kind, &word->wait);
-        if (peer->fifo_tail == peer->fifo_head && plan_order(&peer->order, word->lane, &word->wait) == PLAN_ORDER_NOW &&
-            api_order_post(peer, word))
-            return;
-        api_flush_want(peer, &word->wait);
-    }
+    if (marked && peer->fifo_tail == peer->fifo_head && api_order_now(peer, word) && api_order_post(peer, word))
+        return true;
     ch->count.deferred++;
-    peer->fifo[peer->fifo_head++ & ch->fifo_mask] = *word;
+    struct api_word *place = &peer->fifo[peer->fifo_head++ & ch->fifo_mask];
+    api_word_copy(place, word);
+    if (marked)
+        api_order_mark(peer, place);
     peer->fifo_marked += marked;
+    return false;
+}
+
+/* A word op has been posted, or waits. What it and others have built leaves now. */
+static void api_order_leave(struct api_peer *peer, const struct api_word *word, bool posted)
+{
+    if (!posted || word->kind == PLAN_WORD_MESSAGE || peer->put.head || peer->get.head || peer->flush_due ||
+        peer->flush_round || peer->quieting || plan_overlap_full(&peer->overlap)) {
+        api_drive(peer, true);
+        return;
+    }
+    peer->channel->count.lists++;
+    rail_lane_ring(peer->lane[word->lane]);
 }
 
 int api_order_drain(struct api_peer *peer, enum plan_word kind, unsigned lane)
@@ -169,11 +194,13 @@ int api_order_possible(struct api_peer *peer, const struct api_word *word)
 int api_order_submit(struct api_peer *peer, struct api_word *word, struct braid_mem *mem, uint64_t *old,
                      struct braid_done *done)
 {
-    int rc = api_order_drain(peer, word->kind, word->lane);
-    if (!rc)
-        rc = api_order_possible(peer, word);
-    if (rc)
-        return rc;
+    if (plan_order_blocks(&peer->order) || plan_order_lossy(&peer->order)) {
+        int rc = api_order_drain(peer, word->kind, word->lane);
+        if (!rc)
+            rc = api_order_possible(peer, word);
+        if (rc)
+            return rc;
+    }
     if (!api_order_place(peer) || !api_order_ranges(peer, 1))
         return -EAGAIN;
     struct api_op *op = api_op_take(peer, mem, done, 1);
@@ -181,8 +208,7 @@ int api_order_submit(struct api_peer *peer, struct api_word *word, struct braid_
         return -EAGAIN;
     op->old = old;
     word->request.cookie = (uintptr_t)op;
-    api_order_accept(peer, word);
-    api_drive(peer, true);
+    api_order_leave(peer, word, api_order_accept(peer, word));
     return 0;
 }
 
@@ -193,7 +219,7 @@ void api_order_follow(struct api_peer *peer, struct api_word *word)
     if (rc)
         api_op_piece_end((struct api_op *)(uintptr_t)word->request.cookie, rc);
     else
-        api_order_accept(peer, word);
+        (void)api_order_accept(peer, word);
     api_drive(peer, true);
 }
 

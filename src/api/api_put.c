@@ -67,23 +67,15 @@ static void api_put_accept(const struct api_transfer *t, const struct plan_put *
 static void api_put_word(const struct api_transfer *t, uint64_t skip, struct api_op *op, struct api_word *out)
 {
     struct api_peer *peer = t->peer;
-    *out = (struct api_word){
-        .kind = PLAN_WORD_WRITE,
-        .lane = (uint8_t)peer->word,
-        .request =
-            {
-                .kind = RAIL_KIND_WRITE,
-                .klass = RAIL_CLASS_WORD,
-                .epoch = peer->epoch,
-                .len = (uint32_t)(t->len - skip),
-                .cookie = (uintptr_t)op,
-                .local_addr = t->local_addr + skip,
-                .remote_addr = t->remote_addr + skip,
-                .lkey = t->mem->lkey[peer->local_rail[peer->word]],
-                .rkey = rail_wire_view_rkey(t->key->bytes, peer->remote_rail[peer->word],
-                                            plan_order_strict_key(&peer->order)),
-            },
-    };
+    const struct braid_remote dst = {t->remote_addr + skip, t->key};
+    struct rail_request *r = api_word_begin(out, peer, &dst, peer->remote_rail[peer->word], (unsigned)(t->len - skip),
+                                            plan_order_strict_key(&peer->order));
+    out->kind = PLAN_WORD_WRITE;
+    out->lane = (uint8_t)peer->word;
+    r->kind = RAIL_KIND_WRITE;
+    r->cookie = (uintptr_t)op;
+    r->local_addr = t->local_addr + skip;
+    r->lkey = t->mem->lkey[peer->local_rail[peer->word]];
 }
 
 int api_put_possible(const struct api_transfer *t, const struct plan_put *plan)
@@ -143,7 +135,7 @@ int api_put_submit(const struct api_transfer *t, struct braid_done *done)
     api_put_plain_max(peer, t->key);
     if (plan.tail) {
         api_put_word(t, t->len - plan.tail, op, &word);
-        api_order_accept(peer, &word);
+        (void)api_order_accept(peer, &word);
     }
     /* Where the lanes are full, it waits for a pass that finds one drained. */
     if (!peer->put.held || plan.tail)

@@ -9,32 +9,26 @@
 #include <errno.h>
 
 /* A word op that writes the first bytes of a value. */
-static struct api_word api_word_write(struct api_peer *peer, const struct braid_remote *dst, uint64_t value,
-                                      unsigned bytes)
+static void api_word_write(struct api_peer *peer, const struct braid_remote *dst, uint64_t value, unsigned bytes,
+                           struct api_word *out)
 {
-    return (struct api_word){
-        .kind = PLAN_WORD_WRITE,
-        .lane = (uint8_t)peer->word,
-        .request =
-            {
-                .kind = RAIL_KIND_WRITE,
-                .klass = RAIL_CLASS_WORD,
-                .epoch = peer->epoch,
-                .len = bytes,
-                .remote_addr = dst->addr,
-                .rkey = rail_wire_view_rkey(dst->key->bytes, peer->remote_rail[peer->word],
-                                            plan_order_strict_key(&peer->order)),
-                .operand = value,
-                .immediate = true,
-            },
-    };
+    unsigned rail = peer->remote_rail[peer->word];
+    struct rail_request *r = api_word_begin(out, peer, dst, rail, bytes, plan_order_strict_key(&peer->order));
+    out->kind = PLAN_WORD_WRITE;
+    out->lane = (uint8_t)peer->word;
+    r->kind = RAIL_KIND_WRITE;
+    r->immediate = true;
+    r->operand = value;
 }
 
-static struct api_word api_word_signal(struct api_peer *peer, const struct braid_remote *dst, enum braid_signal_op op,
-                                       uint64_t value)
+static void api_word_signal(struct api_peer *peer, const struct braid_remote *dst, enum braid_signal_op op,
+                            uint64_t value, struct api_word *out)
 {
     struct braid_atomic add = {.op = BRAID_ATOMIC_ADD, .bytes = 8, .operand = value};
-    return op == BRAID_SIGNAL_ADD ? api_atomic_word(peer, dst, &add) : api_word_write(peer, dst, value, 8);
+    if (op == BRAID_SIGNAL_ADD)
+        api_atomic_word(peer, dst, &add, out);
+    else
+        api_word_write(peer, dst, value, 8, out);
 }
 
 static int api_signal(struct braid_channel *ch, int pe, const struct braid_remote *dst, enum braid_signal_op op,
@@ -44,7 +38,8 @@ static int api_signal(struct braid_channel *ch, int pe, const struct braid_remot
     int rc = api_check_word(ch, pe, dst, 8, &peer);
     if (rc)
         return rc;
-    struct api_word word = api_word_signal(peer, dst, op, value);
+    struct api_word word;
+    api_word_signal(peer, dst, op, value, &word);
     return api_order_submit(peer, &word, NULL, NULL, done);
 }
 
@@ -79,7 +74,8 @@ static int api_p(struct braid_channel *ch, int pe, const struct braid_remote *ds
     int rc = api_check_word(ch, pe, dst, bytes, &peer);
     if (rc)
         return rc;
-    struct api_word word = api_word_write(peer, dst, value, bytes);
+    struct api_word word;
+    api_word_write(peer, dst, value, bytes, &word);
     return api_order_submit(peer, &word, NULL, NULL, done);
 }
 
@@ -129,7 +125,8 @@ static int api_put_signal(struct braid_channel *ch, int pe, const struct braid_p
     int count = rc ? rc : api_parts_check(ch, pe, parts, n, t);
     if (count < 0)
         return count;
-    struct api_word word = api_word_signal(peer, dst, op, value);
+    struct api_word word;
+    api_word_signal(peer, dst, op, value, &word);
     if (count == 0)
         return api_order_submit(peer, &word, NULL, NULL, done);
     rc = api_order_possible(peer, &word);

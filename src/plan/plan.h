@@ -482,6 +482,22 @@ void plan_order_raise(const struct plan_order_in *in, unsigned lane, enum plan_w
 /** Whether an op with these waits may be posted on the lane (>= in->lanes: on any). */
 enum plan_order plan_order(const struct plan_order_in *in, unsigned lane, const struct plan_wait *wait);
 
+/**
+ * Whether a word op on this lane may be posted at once, by the short way: nothing of another lane is outstanding, and nothing is
+ * unusual. Where it says so, plan_order_mark() and plan_order() would say PLAN_ORDER_NOW; where it does not, ask them.
+ */
+static inline bool plan_order_clear(const struct plan_order_in *in, unsigned lane, enum plan_word word)
+{
+    const uint64_t *visible = plan_order_visible(in), *posted = in->counts->posted;
+    uint64_t missing = posted[PLAN_MESSAGE] - visible[PLAN_MESSAGE];
+    if (word == PLAN_WORD_MESSAGE || word == PLAN_WORD_GATE ||
+        ((unsigned)in->dead | in->faults | in->message_lost | in->unordered | in->mixed) != 0)
+        return false;
+    for (unsigned k = 0; k < in->lanes; k++)
+        missing |= k == lane ? 0 : posted[k] - visible[k];
+    return missing == 0;
+}
+
 /** The lanes, as bits, on which a flush is needed before it may. */
 uint32_t plan_order_flush(const struct plan_order_in *in, const struct plan_wait *wait);
 
