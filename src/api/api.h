@@ -388,6 +388,20 @@ void api_order_mark_all(struct api_peer *peer);
 /** Posts what may go of the peer's FIFO, in order; fails what never may. Returns how many left it. */
 unsigned api_order_drive(struct api_peer *peer);
 
+/* ---- api_word.c -------------------------------------------------------------------------------------------------- */
+
+/** A word op that devices have. */
+struct api_short {
+    uint8_t kind;  /**< RAIL_KIND_WRITE (the first bytes of operand), FETCH_ADD or COMPARE_SWAP */
+    uint8_t bytes; /**< 8, or of a WRITE any power of two below */
+    uint64_t operand, swap;
+};
+
+/** Posts a word op, where that can be seen at a look to be right; true. False, with nothing changed: it must go the long way, which
+ *  checks again, decides, and says what is wrong. */
+bool api_word_short(struct braid_channel *ch, int pe, const struct braid_remote *dst, const struct api_short *s,
+                    uint64_t *old, struct braid_done *done);
+
 /* ---- api_flush.c ------------------------------------------------------------------------------------------------- */
 
 /** Ops to the peer write memory of this kind (RAIL_WIRE_MEMORY_...) from now on. */
@@ -488,6 +502,13 @@ unsigned api_drive(struct api_peer *peer, bool urgent);
 
 /** A lane has failed: out of service, logged once. */
 void api_lane_dead(struct rail_lane *lane, int error, const char *status, uint32_t vendor_error);
+
+/** Whether nothing waits to be posted to the peer: driving it would only ring. */
+static inline bool api_idle(const struct api_peer *peer)
+{
+    return !peer->put.head && !peer->get.head && peer->fifo_tail == peer->fifo_head &&
+           ((uint32_t)peer->flush_due | peer->flush_round | peer->quieting) == 0 && !plan_overlap_full(&peer->overlap);
+}
 
 /** A pass of progress over a channel that the caller has entered. */
 unsigned api_pass(struct braid_channel *ch);

@@ -56,13 +56,37 @@ int api_atomic(struct braid_channel *ch, int pe, const struct braid_remote *dst,
     return api_order_submit(peer, &word, NULL, old, done);
 }
 
+/* By the short way, where the target's device has it. */
+static bool api_atomic_short(struct braid_channel *ch, int pe, const struct braid_remote *dst,
+                             const struct braid_atomic *atomic, uint64_t *old, struct braid_done *done)
+{
+    if (!atomic || atomic->bytes != 8)
+        return false;
+    struct api_short s = {.kind = RAIL_KIND_FETCH_ADD, .bytes = 8, .operand = atomic->operand, .swap = atomic->operand};
+    switch (atomic->op) {
+    case BRAID_ATOMIC_ADD:
+    case BRAID_ATOMIC_FETCH_ADD:
+        break;
+    case BRAID_ATOMIC_FETCH:
+        s.operand = 0;
+        break;
+    case BRAID_ATOMIC_COMPARE_SWAP:
+        s.kind = RAIL_KIND_COMPARE_SWAP;
+        s.operand = atomic->compare;
+        break;
+    default:
+        return false;
+    }
+    return api_word_short(ch, pe, dst, &s, old, done);
+}
+
 int braid_atomic(struct braid_channel *ch, int pe, struct braid_remote dst, const struct braid_atomic *atomic,
                  uint64_t *old, struct braid_done *done)
 {
     if (!ch)
         return -EINVAL;
     api_enter(ch);
-    int rc = api_atomic(ch, pe, &dst, atomic, old, done);
+    int rc = api_atomic_short(ch, pe, &dst, atomic, old, done) ? 0 : api_atomic(ch, pe, &dst, atomic, old, done);
     api_leave(ch);
     return rc;
 }

@@ -82,7 +82,9 @@ int api_check_word(struct braid_channel *ch, int pe, const struct braid_remote *
     int rc = api_key_check(peer, remote, bytes, &view);
     if (!rc)
         rc = api_check_rails(peer, view.rails);
-    if (!rc)
-        *out = peer;
-    return rc;
+    if (rc)
+        return rc;
+    peer->word_head = rail_wire_key_head(remote->key->bytes);
+    *out = peer;
+    return 0;
 }

@@ -53,8 +53,12 @@ static bool api_order_post(struct api_peer *peer, const struct api_word *word)
         if (!rail_lane_room(lane, request->klass, request->kind, request->len))
             return false;
         rail_lane_queue(lane, request);
-        peer->last_word[word->lane] = ++peer->counts.posted[word->lane];
-        plan_overlap_posted(&peer->overlap, word->ticket, word->lane, peer->last_word[word->lane], true);
+        uint64_t count = ++peer->counts.posted[word->lane];
+        peer->last_word[word->lane] = count;
+        if (word->ticket != PLAN_OVERLAP_LOST)
+            plan_overlap_whole(&peer->overlap, word->ticket, word->lane, count);
+        else
+            plan_overlap_posted(&peer->overlap, word->ticket, word->lane, count, true);
     }
     peer->words_sent++;
     return true;
@@ -148,8 +152,7 @@ bool api_order_accept(struct api_peer *peer, struct api_word *word)
 /* A word op has been posted, or waits. What it and others have built leaves now. */
 static void api_order_leave(struct api_peer *peer, const struct api_word *word, bool posted)
 {
-    if (!posted || word->kind == PLAN_WORD_MESSAGE || peer->put.head || peer->get.head || peer->flush_due ||
-        peer->flush_round || peer->quieting || plan_overlap_full(&peer->overlap)) {
+    if (!posted || word->kind == PLAN_WORD_MESSAGE || !api_idle(peer)) {
         api_drive(peer, true);
         return;
     }

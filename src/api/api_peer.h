@@ -109,6 +109,7 @@ struct api_peer {
     int unproved;          /**< why it will not be known whether what ended well is visible; 0: it will, or was told */
     uint64_t cookie;       /**< of the peer's context: its keys carry it */
     uint64_t key_head;     /**< of its keys, as seen in one that was found good; goes with plain_max */
+    uint64_t word_head;    /**< the same of the last one that a word op brought; 0: none yet */
     struct rail_lane *lane[PLAN_MAX_LANES];
     uint8_t remote_rail[PLAN_MAX_LANES];
     uint8_t local_rail[PLAN_MAX_LANES];

@@ -153,6 +153,31 @@ static void api_request_done(struct braid_channel *ch, const struct rail_event *
     api_wake(peer);
 }
 
+/* An atomic or a word that was written has ended well; false, with nothing changed, where the next record is none or is the
+ * executor's. As api_request_done(), without an event. */
+static bool api_word_done(struct braid_channel *ch, struct rail_queue *queue, struct rail_lane *lane)
+{
+    struct api_peer *peer = lane->owner;
+    unsigned k = lane->index;
+    uint32_t slot = lane->tail & lane->mask;
+    const struct rail_record *record = &lane->ring[slot];
+    enum rail_kind kind = record->kind;
+    struct api_op *op = (struct api_op *)(uintptr_t)record->cookie;
+    if (record->klass != RAIL_CLASS_WORD || !op || record->cookie & API_EXEC_COOKIE ||
+        (kind != RAIL_KIND_FETCH_ADD && kind != RAIL_KIND_WRITE && kind != RAIL_KIND_COMPARE_SWAP))
+        return false;
+    ch->count.retired++;
+    api_count_done(ch, peer->local_rail[k], record);
+    if (!(peer->order.dead >> k & 1))
+        api_counts_move(peer, k, kind);
+    if (op->old && kind != RAIL_KIND_WRITE)
+        *op->old = lane->cells[slot];
+    rail_retire_word(queue, lane);
+    api_op_piece_end(op, 0);
+    api_wake(peer);
+    return true;
+}
+
 /* What most of what ends is: pieces of puts that have been acknowledged, up to record `end` or the first that is none.
  * How many. */
 static unsigned api_bulk_done(struct braid_channel *ch, struct rail_queue *queue, struct rail_lane *lane, uint32_t end)
@@ -214,10 +239,10 @@ static unsigned api_take(struct braid_channel *ch, struct rail_queue *queue)
     uint32_t end;
     for (;;) {
         while ((lane = rail_ended(queue, &end))) {
-            unsigned bulk = api_bulk_done(ch, queue, lane, end);
-            if (bulk == 0)
+            unsigned ended = api_bulk_done(ch, queue, lane, end);
+            if (ended == 0 && (lane->index == API_NO_LANE || !api_word_done(ch, queue, lane)))
                 break;
-            events += bulk;
+            events += max_u32(ended, 1);
         }
         if (!rail_next(queue, &event))
             break;
@@ -316,7 +341,10 @@ static unsigned api_drive_all(struct braid_channel *ch)
         if (peer->get.acked_lanes)
             api_bulk_learn(peer, &peer->get);
         plan_overlap_trim(&peer->overlap, api_order_visible(peer, scratch));
-        moved += api_drive(peer, true);
+        if (api_idle(peer))
+            api_ring(peer, true);
+        else
+            moved += api_drive(peer, true);
     }
     return moved;
 }

@@ -31,8 +31,8 @@ static void api_word_signal(struct api_peer *peer, const struct braid_remote *ds
         api_word_write(peer, dst, value, 8, out);
 }
 
-static int api_signal(struct braid_channel *ch, int pe, const struct braid_remote *dst, enum braid_signal_op op,
-                      uint64_t value, struct braid_done *done)
+static __attribute__((noinline)) int api_signal_long(struct braid_channel *ch, int pe, const struct braid_remote *dst,
+                                                     enum braid_signal_op op, uint64_t value, struct braid_done *done)
 {
     struct api_peer *peer;
     int rc = api_check_word(ch, pe, dst, 8, &peer);
@@ -41,6 +41,14 @@ static int api_signal(struct braid_channel *ch, int pe, const struct braid_remot
     struct api_word word;
     api_word_signal(peer, dst, op, value, &word);
     return api_order_submit(peer, &word, NULL, NULL, done);
+}
+
+static int api_signal(struct braid_channel *ch, int pe, const struct braid_remote *dst, enum braid_signal_op op,
+                      uint64_t value, struct braid_done *done)
+{
+    const struct api_short s = {
+        .kind = op == BRAID_SIGNAL_ADD ? RAIL_KIND_FETCH_ADD : RAIL_KIND_WRITE, .bytes = 8, .operand = value};
+    return api_word_short(ch, pe, dst, &s, NULL, done) ? 0 : api_signal_long(ch, pe, dst, op, value, done);
 }
 
 int braid_signal_add(struct braid_channel *ch, int pe, struct braid_remote dst, uint64_t value, struct braid_done *done)
@@ -67,10 +75,13 @@ static int api_p(struct braid_channel *ch, int pe, const struct braid_remote *ds
                  struct braid_done *done)
 {
     struct api_peer *peer;
+    const struct api_short s = {.kind = RAIL_KIND_WRITE, .bytes = (uint8_t)bytes, .operand = value};
     if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) {
         api_log_limited(ch, API_LOG_ARGUMENT, "a value of %u bytes: expected 1, 2, 4 or 8", bytes);
         return -EINVAL;
     }
+    if (api_word_short(ch, pe, dst, &s, NULL, done))
+        return 0;
     int rc = api_check_word(ch, pe, dst, bytes, &peer);
     if (rc)
         return rc;

@@ -103,7 +103,7 @@ static inline void plan_overlap_bind(struct plan_overlap *table, uint64_t ticket
 /** A piece of an op went out as the count-th write of `lane` (or of PLAN_MESSAGE); `last`: its last one. */
 void plan_overlap_posted(struct plan_overlap *table, uint64_t ticket, unsigned lane, uint64_t count, bool last);
 
-/** plan_overlap_posted() of an op that plan_overlap_append() took and that went out whole. */
+/** plan_overlap_posted() of an op that is kept exactly and went out whole. */
 static inline void plan_overlap_whole(struct plan_overlap *table, uint64_t ticket, unsigned lane, uint64_t count)
 {
     struct plan_overlap_entry *e = &table->entry[ticket % PLAN_OVERLAP_ENTRIES];

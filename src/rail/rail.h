@@ -324,6 +324,52 @@ static inline void rail_write(struct rail_writer *w, const struct rail_request *
 /** Puts them on the lane's books; rings where the list is full. */
 void rail_write_end(const struct rail_writer *w);
 
+/** rail_lane_queue() of an atomic or an immediate, class WORD, the last of its list: the caller rings. False, with nothing
+ *  changed, where there is no room. */
+static inline bool rail_word(struct rail_lane *lane, const struct rail_request *r)
+{
+    uint32_t slot = lane->head & lane->mask;
+    bool atomic = r->kind != RAIL_KIND_WRITE;
+    if (lane->state != RAIL_LANE_UP || lane->head - lane->tail >= lane->limit[RAIL_CLASS_WORD] ||
+        (atomic && lane->reads >= lane->rd_atomic) || lane->backlog + lane->get_bytes + r->len >= lane->bytes_max)
+        return false;
+    struct rail_record *record = &lane->ring[slot];
+    struct verbs_send *send = &lane->list[lane->head - lane->posted];
+    uint64_t *cell = &lane->cells[slot];
+    record->cookie = r->cookie;
+    record->local_addr = send->local_addr = (uintptr_t)cell;
+    record->len = send->len = r->len;
+    record->lkey = send->lkey = lane->lkey;
+    record->remote_addr = send->remote_addr = r->remote_addr;
+    record->rkey = r->rkey;
+    record->epoch = r->epoch;
+    record->kind = r->kind;
+    record->klass = RAIL_CLASS_WORD;
+    record->immediate = !atomic;
+    record->unsignalled = false;
+    record->first_psn = lane->next_psn;
+    record->mtu = lane->mtu;
+    record->run = (uint8_t)lane->run;
+    send->id = lane->id | lane->head;
+    send->signal = VERBS_SIGNALLED;
+    if (atomic) {
+        send->op = r->kind == RAIL_KIND_FETCH_ADD ? VERBS_OP_FETCH_ADD : VERBS_OP_COMPARE_SWAP;
+        send->operand = r->operand;
+        send->swap = r->swap;
+        send->atomic_rkey = r->rkey;
+        lane->reads++;
+    } else {
+        send->op = VERBS_OP_WRITE;
+        send->rkey = r->rkey;
+        *cell = r->operand;
+    }
+    lane->silent = lane->run = 0;
+    lane->backlog += r->len;
+    lane->next_psn = (lane->next_psn + 1) & RAIL_PSN_MASK;
+    lane->head++;
+    return true;
+}
+
 /**
  * Posts what is built, as one list; nothing where nothing is. A refusal (logged) stops the lane: what was posted of the list
  * ends as on any stopped lane, and what was refused comes back from rail_next() behind it as RAIL_EVENT_DONE with the
@@ -395,6 +441,17 @@ static inline void rail_retire_bulk(struct rail_queue *queue, struct rail_lane *
         queue->ending = NULL;
     lane->tail = to;
     lane->backlog -= bytes;
+}
+
+/** Takes the first record of rail_ended() off the books where it is an atomic or a WRITE, of any class. */
+static inline void rail_retire_word(struct rail_queue *queue, struct rail_lane *lane)
+{
+    const struct rail_record *record = &lane->ring[lane->tail & lane->mask];
+    if (lane->tail == queue->ending_to)
+        queue->ending = NULL;
+    lane->tail++;
+    lane->backlog -= record->len;
+    lane->reads -= record->kind != RAIL_KIND_WRITE;
 }
 
 #endif
