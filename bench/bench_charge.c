@@ -26,6 +26,7 @@ static const struct bench_row bench_rows[BENCH_WORK] = {
     [BENCH_WORK_WHOLE] = {"braid_whole", BENCH_COUNTER(whole), 0},
     [BENCH_WORK_BURST] = {"braid_burst", BENCH_COUNTER(bursts), 0},
     [BENCH_WORK_DRIVE] = {"braid_drive", BENCH_COUNTER(drives), 0},
+    [BENCH_WORK_TURN] = {"braid_turn", BENCH_COUNTER(turns), 0},
     [BENCH_WORK_PLAN] = {"braid_plan", BENCH_COUNTER(plans), 0},
     [BENCH_WORK_LIST] = {"braid_list", BENCH_COUNTER(lists), 0},
     [BENCH_WORK_FLUSH] = {"braid_flush", BENCH_COUNTER(flushes), 0},

@@ -31,6 +31,7 @@ enum emu_cost {
     EMU_COST_BRAID_WHOLE,    /* of a put that goes whole, in a burst */
     EMU_COST_BRAID_BURST,    /* each burst */
     EMU_COST_BRAID_DRIVE,    /* a look through what waits for a peer, for each lane */
+    EMU_COST_BRAID_TURN,     /* a peer seen to in a pass, since something has ended */
     EMU_COST_BRAID_PLAN,     /* a put poured over lanes, for each lane */
     EMU_COST_BRAID_LIST,     /* a list of them posted */
     EMU_COST_BRAID_FLUSH,

@@ -207,6 +207,7 @@ struct braid_channel_stats {
     uint64_t bursts;        /**< such times */
     uint64_t drives;        /**< times that what waits for a peer was looked through; one for each of its lanes */
     uint64_t plans;         /**< times that a put or get was poured over all lanes; one for each of them */
+    uint64_t turns;         /**< times that a pass saw to a peer for which something had ended */
     uint64_t waiting_puts;  /**< now: puts waiting in software */
     uint64_t waiting_words; /**< now: word ops waiting in software */
 };

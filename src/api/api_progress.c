@@ -334,6 +334,7 @@ static unsigned api_drive_all(struct braid_channel *ch)
         struct api_peer *peer = ch->dirty;
         ch->dirty = peer->next_dirty;
         peer->dirty = false;
+        ch->count.turns++;
         /* What was found has changed its lanes, and a slot may have become free. */
         peer->put.looked = peer->get.looked = false;
         if (peer->put.acked_lanes)

@@ -7,33 +7,29 @@
  */
 #include "api.h"
 
-/* The peer, where it has one of that number and the key is its own and covers the word; else NULL. A key with the same head as a
- * good one has the same rails and is for the same kind of memory. */
-static inline struct api_peer *api_word_peer(struct braid_channel *ch, int pe, const struct braid_remote *dst,
-                                             unsigned bytes)
+/* Whether the key is the peer's and covers the word. One with the same head as a good one has the same rails and is for the same
+ * kind of memory. */
+static inline bool api_word_key(const struct api_peer *peer, const struct braid_remote *dst, unsigned bytes)
 {
     struct rail_wire_view view;
-    if ((unsigned)pe >= (unsigned)ch->braid->n_pes || !dst->key || dst->addr & (bytes - 1))
-        return NULL;
-    struct api_peer *peer = &ch->peers[pe];
-    if (rail_wire_key_head(dst->key->bytes) != peer->word_head)
-        return NULL;
+    if (!dst->key || dst->addr & (bytes - 1) || rail_wire_key_head(dst->key->bytes) != peer->word_head)
+        return false;
     rail_wire_view_body(dst->key->bytes, &view);
-    bool good = view.cookie == peer->cookie && (view.owner == (uint32_t)pe || view.owner == RAIL_WIRE_NO_PE) &&
-                range_inside(dst->addr, bytes, view.addr, view.len);
-    return good ? peer : NULL;
+    return view.cookie == peer->cookie && (view.owner == (uint32_t)peer->pe || view.owner == RAIL_WIRE_NO_PE) &&
+           range_inside(dst->addr, bytes, view.addr, view.len);
 }
 
 bool api_word_short(struct braid_channel *ch, int pe, const struct braid_remote *dst, const struct api_short *s,
                     uint64_t *old, struct braid_done *done)
 {
-    struct api_peer *peer = api_word_peer(ch, pe, dst, s->bytes);
-    if (!peer || !ch->op_free)
+    if ((unsigned)pe >= (unsigned)ch->braid->n_pes)
         return false;
+    struct api_peer *peer = &ch->peers[pe];
     bool atomic = s->kind != RAIL_KIND_WRITE;
     unsigned k = atomic ? peer->home : peer->word;
-    if (k >= peer->lane_count || !api_idle(peer) ||
-        !plan_order_clear(&peer->order, k, atomic ? PLAN_WORD_ATOMIC : PLAN_WORD_WRITE))
+    /* First what most often is not so. */
+    if (!api_idle(peer) || !plan_order_clear(&peer->order, k, atomic ? PLAN_WORD_ATOMIC : PLAN_WORD_WRITE) ||
+        k >= peer->lane_count || !ch->op_free || !api_word_key(peer, dst, s->bytes))
         return false;
     struct rail_lane *lane = peer->lane[k];
     struct api_op *op = ch->op_pool.free_list;

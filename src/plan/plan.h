@@ -380,7 +380,7 @@ bool plan_pull(const struct plan_stripe_in *in, const struct plan_pick *pick, st
  *  lanes as they are; while that stays so one look will do. */
 uint64_t plan_pick_much(const struct plan_lane *lane, unsigned lanes);
 
-#define PLAN_BURST 98304u /**< bytes: see plan_pick_burst() */
+#define PLAN_BURST 131072u /**< bytes: see plan_pick_burst() */
 
 /**
  * How many bytes of a queue of whole transfers lane k should get before another is picked: a transfer takes at least one

@@ -33,7 +33,9 @@ void plan_order_mark(const struct plan_order_in *in, unsigned lane, enum plan_wo
     bool own = plan_order_own(in, word);
     bool others = word == PLAN_WORD_GATE || !(in->faults & PLAN_FAULT_DEFER);
     for (unsigned k = 0; k < in->lanes; k++)
-        out->count[k] = (k == lane ? own : others) ? in->counts->posted[k] : 0;
+        out->count[k] = others ? in->counts->posted[k] : 0;
+    if (lane < in->lanes)
+        out->count[lane] = own ? in->counts->posted[lane] : 0;
     out->count[PLAN_MESSAGE] = others && plan_order_answers(in, word) ? in->counts->posted[PLAN_MESSAGE] : 0;
 }
 
@@ -53,6 +55,12 @@ enum plan_order plan_order(const struct plan_order_in *in, unsigned lane, const 
 {
     const uint64_t *visible = plan_order_visible(in);
     bool gate = lane >= in->lanes, waiting = false, lost = false;
+    if (!plan_order_lossy(in)) { /* nothing is lost, which is nearly always so */
+        waiting = visible[PLAN_MESSAGE] < wait->count[PLAN_MESSAGE];
+        for (unsigned k = 0; k < in->lanes; k++)
+            waiting |= visible[k] < wait->count[k];
+        return waiting ? PLAN_ORDER_WAIT : PLAN_ORDER_NOW;
+    }
     if (!gate && (in->dead >> lane & 1))
         return PLAN_ORDER_NEVER;
     for (unsigned k = 0; k < in->lanes; k++) {

@@ -217,19 +217,31 @@ static ATTR_SLOW uint64_t plan_overlap_lose(struct plan_overlap *table, uint64_t
     return PLAN_OVERLAP_LOST;
 }
 
-/* Whether a range may go on at the end of a run: behind it, with a gap that is not longer than the range. */
+/* Whether a range may go on at the end of a run: behind it, with a gap that is not longer than the range. Not of one that is `same`,
+ * which shrinks only when it is empty. */
 static inline bool plan_overlap_extends(const struct plan_overlap_run *run, uint64_t first, uint64_t last)
 {
-    return first > run->last && first - run->last - 1 <= last - first;
+    return first > run->last && first - run->last - 1 <= last - first && !run->same;
+}
+
+/* Whether a range is all of a run, whose entries so far are this range too. */
+static inline bool plan_overlap_again(const struct plan_overlap *table, unsigned k, uint64_t first, uint64_t last)
+{
+    const struct plan_overlap_run *run = &table->run[k];
+    return table->runs >> k & 1 && run->first == first && run->last == last && (run->same || run->entries == 1);
 }
 
 /* The run that a new entry goes on with, or a new one; PLAN_OVERLAP_RUNS where there is none. */
 static ATTR_SLOW unsigned plan_overlap_find_run(struct plan_overlap *table, uint64_t first, uint64_t last)
 {
+    if (plan_overlap_again(table, table->word, first, last))
+        return table->word;
     for (uint32_t left = table->runs; left; left &= left - 1) {
         unsigned k = (unsigned)__builtin_ctz(left);
         if (plan_overlap_extends(&table->run[k], first, last))
             return k;
+        if (plan_overlap_again(table, k, first, last))
+            return table->word = k;
     }
     unsigned k = (unsigned)__builtin_ctz(~table->runs);
     if (k < PLAN_OVERLAP_RUNS) {
@@ -292,8 +304,13 @@ uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t le
         plan_overlap_hash(table, e, ticket);
         return ticket;
     }
+    if (table->run[run].entries++ > 0 && table->run[run].last == last) { /* it has this range already: nothing grows */
+        table->run[run].same = true;
+        if (run == table->recent)
+            table->clear = 0; /* nor may plan_overlap_append() go on with it */
+        return ticket;
+    }
     table->run[run].last = last;
-    table->run[run].entries++;
     /* One that begins is none yet that grows: a signal word between puts does not turn the eye from their run. */
     bool recent = run == table->recent, used = table->runs >> table->recent & 1;
     if (recent ? table->clear <= last : table->run[run].entries > 1 || !used)
@@ -351,10 +368,11 @@ static inline void plan_overlap_shrink(struct plan_overlap *table, unsigned k, u
     struct plan_overlap_run *run = &table->run[k];
     if (k == PLAN_OVERLAP_RUNS)
         return;
-    run->first = last + 1;
     run->entries -= entries;
-    if (run->entries > 0)
+    if (run->entries > 0) {
+        run->first = run->same ? run->first : last + 1;
         return;
+    }
     table->runs &= ~(UINT32_C(1) << k);
     if (k == table->recent)
         table->clear = 0;

@@ -43,10 +43,12 @@ struct plan_overlap_entry {
     uint64_t fill[2]; /**< to a power of two bytes, so that an entry is found by a shift */
 };
 
-/** A range that holds entries whose addresses rise with their tickets; it may have gaps. */
+/** A range that holds entries whose addresses rise with their tickets; it may have gaps. Or, `same`: all have this one range, as
+ *  a word's that is written again and again. */
 struct plan_overlap_run {
     uint64_t first, last;
     uint32_t entries;
+    bool same;
 };
 
 /**
@@ -58,6 +60,7 @@ struct plan_overlap {
     uint64_t levels;                /**< bit l: entries of level l, with granules of 4 KiB << l, are hashed */
     uint32_t runs;                  /**< bit r: run[r] is in use */
     uint32_t recent;                /**< the run that grew last */
+    uint32_t word;                  /**< a run that was last found to be `same` */
     uint64_t clear;                 /**< nothing lies between its end and here; below its end: unknown */
     uint64_t hash_first, hash_last; /**< all that is hashed lies between these, where levels is not 0 */
     struct plan_overlap_run run[PLAN_OVERLAP_RUNS];

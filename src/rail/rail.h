@@ -252,7 +252,7 @@ bool rail_lane_room(const struct rail_lane *lane, enum rail_class klass, enum ra
 void rail_lane_queue(struct rail_lane *lane, const struct rail_request *request);
 
 /** WRITEs of a list end without a completion of their own until they have so many bytes: the books wait no longer than that. */
-#define RAIL_SILENT_BYTES 32768u
+#define RAIL_SILENT_BYTES 65536u
 
 /** PSNs of a request: rail_psn_count(), for a length that is not 0. */
 static inline uint32_t rail_psns(uint32_t len, uint32_t mtu)

@@ -67,10 +67,18 @@ static void bytes_and_other_kinds_are_signalled(void **state)
         uint32_t len;
         bool unsignalled;
     } row[] = {
-        {RAIL_KIND_WRITE, 16384, true},     {RAIL_KIND_WRITE, 16383, true},  {RAIL_KIND_WRITE, 1, false},
-        {RAIL_KIND_WRITE, 16384, true},     {RAIL_KIND_READ, 100, false},    {RAIL_KIND_WRITE, 16384, true},
-        {RAIL_KIND_FLUSH, 0, false},        {RAIL_KIND_WRITE, 8, true},      {RAIL_KIND_FETCH_ADD, 8, false},
-        {RAIL_KIND_COMPARE_SWAP, 8, false}, {RAIL_KIND_WRITE, 32768, false}, {RAIL_KIND_WRITE, 8, false},
+        {RAIL_KIND_WRITE, RAIL_SILENT_BYTES / 2, true},
+        {RAIL_KIND_WRITE, RAIL_SILENT_BYTES / 2 - 1, true},
+        {RAIL_KIND_WRITE, 1, false},
+        {RAIL_KIND_WRITE, RAIL_SILENT_BYTES / 2, true},
+        {RAIL_KIND_READ, 100, false},
+        {RAIL_KIND_WRITE, RAIL_SILENT_BYTES / 2, true},
+        {RAIL_KIND_FLUSH, 0, false},
+        {RAIL_KIND_WRITE, 8, true},
+        {RAIL_KIND_FETCH_ADD, 8, false},
+        {RAIL_KIND_COMPARE_SWAP, 8, false},
+        {RAIL_KIND_WRITE, RAIL_SILENT_BYTES, false},
+        {RAIL_KIND_WRITE, 8, false},
     };
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
         assert_true(queue(rig, row[i].kind, RAIL_CLASS_BULK, row[i].len, i));
@@ -306,7 +314,8 @@ static void atomics_bring_back_the_old_value(void **state)
     rail_lane_queue(rig->lane, &swap);
     rail_lane_ring(rig->lane);
     const struct verbs_send *first = fake_send(rig->qp, 0), *second = fake_send(rig->qp, 1);
-    assert_true(first->op == VERBS_OP_FETCH_ADD && first->operand == 3 && first->atomic_rkey == 5 && first->remote_addr == 64);
+    assert_true(first->op == VERBS_OP_FETCH_ADD && first->operand == 3 && first->atomic_rkey == 5 &&
+                first->remote_addr == 64);
     assert_true(second->op == VERBS_OP_COMPARE_SWAP && second->operand == 4 && second->swap == 9 && second->len == 8);
     assert_true(first->local_addr != second->local_addr && second->atomic_rkey == 6);
     *(uint64_t *)(uintptr_t)first->local_addr = 100;
