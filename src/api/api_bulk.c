@@ -427,7 +427,7 @@ void api_bulk_learn(struct api_peer *peer, struct api_flow *flow)
         unsigned k = (unsigned)__builtin_ctz(flow->acked_lanes);
         struct plan_rate *rate = &flow->rate[k];
         bool full = flow->held && flow->lane[k].backlog >= flow->lane[k].window;
-        plan_lane_acked(&flow->lane[k], now, flow->acked[k]);
+        plan_lane_acked(&flow->lane[k], peer->channel->since_ns, now, flow->acked[k]);
         uint64_t left = flow->lane[k].backlog;
         bool dry = full && left == 0;
         if (dry ? plan_rate_dry(rate, now) : plan_rate_take(rate, now, flow->acked[k], flow->held ? left : 0))

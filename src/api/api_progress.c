@@ -329,7 +329,9 @@ static unsigned api_drive_all(struct braid_channel *ch)
 {
     unsigned moved = 0;
     uint64_t scratch[PLAN_COUNTS];
+    uint64_t before_ns = ch->now_ns;
     ch->now_ns = clock_now(&ch->braid->clock);
+    ch->since_ns = ch->busy ? before_ns : ch->now_ns; /* an idle pass looks, and takes no time */
     while (ch->dirty) {
         struct api_peer *peer = ch->dirty;
         ch->dirty = peer->next_dirty;
@@ -362,6 +364,7 @@ unsigned api_pass(struct braid_channel *ch)
         moved += api_exec_drive(ch);
     if (ch->dirty)
         moved += api_drive_all(ch);
+    ch->busy = moved > 0;
     if (moved == 0 && ch->index == 0 && ++ch->idle_polls % API_EVENT_PASSES == 0)
         api_read_events(ch->braid);
     return moved;

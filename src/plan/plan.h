@@ -150,8 +150,8 @@ void plan_lane_speed(struct plan_lane *lane, const struct plan_rate *rate);
 /** A piece of len bytes was posted at now_ns (the time of the current pass is near enough). */
 void plan_lane_posted(struct plan_lane *lane, uint64_t now_ns, uint64_t len);
 
-/** `bytes` of what was posted were found acknowledged (or have failed) at now_ns. */
-void plan_lane_acked(struct plan_lane *lane, uint64_t now_ns, uint64_t bytes);
+/** `bytes` of what was posted were found acknowledged (or have failed) at now_ns; they were not yet at since_ns. */
+void plan_lane_acked(struct plan_lane *lane, uint64_t since_ns, uint64_t now_ns, uint64_t bytes);
 
 /* ---- rate: how fast a lane is ------------------------------------------------------------------------------------ */
 

@@ -33,7 +33,7 @@ void plan_lane_posted(struct plan_lane *lane, uint64_t now_ns, uint64_t len)
     lane->backlog += len;
 }
 
-void plan_lane_acked(struct plan_lane *lane, uint64_t now_ns, uint64_t bytes)
+void plan_lane_acked(struct plan_lane *lane, uint64_t since_ns, uint64_t now_ns, uint64_t bytes)
 {
     lane->backlog -= min_u64(bytes, lane->backlog);
     if (lane->backlog == 0) {
@@ -41,10 +41,13 @@ void plan_lane_acked(struct plan_lane *lane, uint64_t now_ns, uint64_t bytes)
         return;
     }
     /* What is left follows at the speed of the lane, but the last piece cannot end before its own round trip. */
-    uint64_t end = max_u64(now_ns + plan_lane_ns(lane, lane->backlog), lane->floor_ns);
-    /* A little later than predicted is how late we looked; earlier, or much later, is how the lane runs. */
+    uint64_t rest_ns = plan_lane_ns(lane, lane->backlog), end = max_u64(now_ns + rest_ns, lane->floor_ns);
+    /* Who was busy with another lane looks late, always at the same one: where it may have ended as predicted, it has. */
+    if (end > lane->end_ns)
+        end = max_u64(min_u64(since_ns, now_ns) + rest_ns, min_u64(lane->end_ns, end));
+    /* A little later than predicted is how late we looked all the same; earlier, or much later, is how the lane runs. */
     if (end > lane->end_ns && end - lane->end_ns < lane->rtt_ns / 8)
         lane->end_ns += (end - lane->end_ns) / 4;
     else
-        lane->end_ns = end;
+        lane->end_ns = max_u64(end, lane->floor_ns);
 }

@@ -110,7 +110,7 @@ static void fuzz_rate(struct fuzz_bytes *bytes)
         else if (act % 8 < 6)
             plan_lane_posted(&lane, now, number);
         else
-            plan_lane_acked(&lane, now, number);
+            plan_lane_acked(&lane, now, now, number);
         fuzz_must(act % 8 < 6 || lane.backlog == backlog - (number < backlog ? number : backlog), "backlog is counted");
         fuzz_must(rate.mib_ns >= rate.line_mib_ns && rate.weight > 0 && rate.rtt_ns > 0, "never above the line rate");
         plan_lane_speed(&lane, &rate);

@@ -179,7 +179,7 @@ static bool flow_poll(struct flow *f)
             const struct flow_piece *piece = &wire->piece[wire->tail++ % FLOW_PIECES];
             f->now_ns += 35;
             wire->last_ack_ns = piece->ack_ns;
-            plan_lane_acked(&f->lane[k], f->now_ns, piece->len);
+            plan_lane_acked(&f->lane[k], f->now_ns, f->now_ns, piece->len);
             if (plan_rate_take(&wire->rate, f->now_ns, piece->len, wire->held ? f->lane[k].backlog : 0)) {
                 plan_lane_speed(&f->lane[k], &wire->rate);
                 plan_pace(&f->pace, &f->lane[k]);

@@ -313,22 +313,22 @@ static void ends_are_predicted(void **state)
     plan_lane_posted(&lane, 2000, 1 << 20);
     assert_int_equal(lane.end_ns, 1000 + RTT + 2 * 42783);
     /* As predicted, seen a little late: believed a little. */
-    plan_lane_acked(&lane, 1000 + RTT + 42783 + 100, 1 << 20);
+    plan_lane_acked(&lane, 1000 + RTT + 42783 + 100, 1000 + RTT + 42783 + 100, 1 << 20);
     assert_int_equal(lane.end_ns, 1000 + RTT + 2 * 42783 + 25);
     /* Sooner than predicted: the lane is as it is. */
     plan_lane_posted(&lane, 3000, 1 << 20);
-    plan_lane_acked(&lane, 60000, 1 << 20);
+    plan_lane_acked(&lane, 60000, 60000, 1 << 20);
     assert_int_equal(lane.end_ns, 60000 + 42783);
     /* Much later. */
     plan_lane_posted(&lane, 61000, 1 << 20);
-    plan_lane_acked(&lane, 150000, 1 << 20);
+    plan_lane_acked(&lane, 150000, 150000, 1 << 20);
     assert_int_equal(lane.end_ns, 150000 + 42783);
-    plan_lane_acked(&lane, 200000, UINT64_MAX);
+    plan_lane_acked(&lane, 200000, 200000, UINT64_MAX);
     assert_true(lane.backlog == 0 && lane.end_ns == 200000);
     /* What was posted just before an acknowledgement has its own round trip to go. */
     plan_lane_posted(&lane, 300000, 4096);
     plan_lane_posted(&lane, 304000, 4096);
-    plan_lane_acked(&lane, 305367, 4096);
+    plan_lane_acked(&lane, 305367, 305367, 4096);
     assert_int_equal(lane.end_ns, 304000 + RTT + 167);
 }
 

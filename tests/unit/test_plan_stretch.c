@@ -60,7 +60,7 @@ static void look(void)
     if (len == 0)
         return;
     m.bytes += len;
-    plan_lane_acked(&m.lane, m.now, len);
+    plan_lane_acked(&m.lane, m.now, m.now, len);
     uint64_t left = m.lane.backlog;
     if (left ? plan_rate_take(&m.rate, m.now, len, left) : plan_rate_dry(&m.rate, m.now))
         repace();

@@ -204,7 +204,7 @@ static void every_transfer_ends(void **state)
             /* One of the lanes has stopped for good; the transfer goes on over the others. */
             unsigned k = (unsigned)random_below(&random, in.lanes);
             if (k != 0 || in.lanes == 1)
-                plan_lane_acked(&lane[k], in.now_ns, random_below(&random, 300000));
+                plan_lane_acked(&lane[k], in.now_ns, in.now_ns, random_below(&random, 300000));
         }
     }
 }
@@ -377,7 +377,7 @@ static void a_busy_lane_keeps_its_share_while_it_moves(void **state)
     assert_int_equal(stripe(&in, &out), 0);
     assert_int_equal(out.count, 1);
     assert_in_range(out.piece[0].len, 131072 - 512, 131072);
-    plan_lane_acked(&lane[0], NOW + 10000, 200000);
+    plan_lane_acked(&lane[0], NOW + 10000, NOW + 10000, 200000);
     in.now_ns = NOW + 60000; /* lane 1 should have ended at 15,900 */
     lane[0].quantum = PLAN_NO_LIMIT;
     assert_int_equal(stripe(&in, &out), 0);
