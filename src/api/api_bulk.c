@@ -68,13 +68,14 @@ static void api_bulk_finish(struct api_peer *peer, struct api_flow *flow, int er
         api_op_piece_end(op, error);
 }
 
-static void api_bulk_post(struct api_peer *peer, struct api_flow *flow, struct plan_pick *pick, unsigned k,
-                          uint64_t len)
+/* A piece of a get goes into its lane's list. False where it has no slot. */
+static bool api_bulk_read(const struct api_peer *peer, struct api_op *op, unsigned k, uint64_t len)
 {
-    struct api_op *op = flow->head;
-    bool put = flow == &peer->put;
+    struct rail_lane *lane = peer->lane[k];
     struct rail_request request; /* operand and swap are no business of a bulk request: left as they are */
-    request.kind = put ? RAIL_KIND_WRITE : RAIL_KIND_READ;
+    if (!rail_lane_room(lane, RAIL_CLASS_BULK, RAIL_KIND_READ, (uint32_t)len))
+        return false;
+    request.kind = RAIL_KIND_READ;
     request.klass = RAIL_CLASS_BULK;
     request.immediate = false;
     request.epoch = op->epoch;
@@ -84,7 +85,43 @@ static void api_bulk_post(struct api_peer *peer, struct api_flow *flow, struct p
     request.remote_addr = op->remote_addr;
     request.lkey = op->mem->lkey[peer->local_rail[k]];
     request.rkey = rail_wire_view_rkey(op->key->bytes, peer->remote_rail[k], op->strict);
-    rail_lane_queue(peer->lane[k], &request);
+    rail_lane_queue(lane, &request);
+    return true;
+}
+
+/* The same of a put. */
+static inline bool api_bulk_write(struct api_peer *peer, struct api_op *op, unsigned k, uint64_t len)
+{
+    struct rail_writer writer;
+    uint64_t bytes;
+    if (!rail_write_begin(&writer, peer->lane[k], len, &bytes))
+        return false;
+    struct rail_request request = {
+        .epoch = op->epoch,
+        .len = (uint32_t)len,
+        .cookie = (uintptr_t)op,
+        .local_addr = op->local_addr,
+        .remote_addr = op->remote_addr,
+        .lkey = op->mem->lkey[peer->local_rail[k]],
+        .rkey = rail_wire_view_rkey(op->key->bytes, peer->remote_rail[k], op->strict),
+    };
+    rail_write(&writer, &request);
+    rail_write_end(&writer);
+    plan_overlap_posted(&peer->overlap, op->ticket, k, ++peer->counts.posted[k], false);
+    return true;
+}
+
+/* Hands a piece of the op at the head to a lane. False where it has no slot; then none is looked for again before the next
+ * pass. */
+static bool api_bulk_post(struct api_peer *peer, struct api_flow *flow, struct plan_pick *pick, unsigned k,
+                          uint64_t len)
+{
+    struct api_op *op = flow->head;
+    bool posted = flow == &peer->put ? api_bulk_write(peer, op, k, len) : api_bulk_read(peer, op, k, len);
+    if (!posted) {
+        pick->room &= ~(UINT32_C(1) << k);
+        return false;
+    }
     op->plain = false;
     op->pieces++;
     op->local_addr += len;
@@ -94,19 +131,7 @@ static void api_bulk_post(struct api_peer *peer, struct api_flow *flow, struct p
     plan_lane_posted(&flow->lane[k], peer->channel->now_ns, len);
     plan_pick_posted(pick, flow->lane, k);
     peer->channel->count.pieces++;
-    if (put)
-        plan_overlap_posted(&peer->overlap, op->ticket, k, ++peer->counts.posted[k], false);
-}
-
-/* Whether the lane has a slot for a piece; where it has none, none is looked for again before the next pass. */
-static bool api_bulk_slot(const struct api_peer *peer, struct api_flow *flow, struct plan_pick *pick, unsigned k,
-                          uint64_t len)
-{
-    if (rail_lane_room(peer->lane[k], RAIL_CLASS_BULK, flow == &peer->put ? RAIL_KIND_WRITE : RAIL_KIND_READ,
-                       (uint32_t)len))
-        return true;
-    pick->room &= ~(UINT32_C(1) << k);
-    return false;
+    return true;
 }
 
 /* One lane for the whole op: the one it must follow on, or for a medium one the lane that ends first. A lane index, or
@@ -130,10 +155,8 @@ static int api_bulk_whole(struct api_peer *peer, struct api_flow *flow, struct p
         if (k < 0)
             return k;
         uint64_t len = op->cut ? min_u64(op->left, min_u64(flow->lane[k].quantum, peer->max_msg)) : op->left;
-        if (api_bulk_slot(peer, flow, pick, (unsigned)k, len)) {
-            api_bulk_post(peer, flow, pick, (unsigned)k, len);
+        if (api_bulk_post(peer, flow, pick, (unsigned)k, len))
             return 0;
-        }
     }
 }
 
@@ -142,8 +165,8 @@ static unsigned api_bulk_pieces(struct api_peer *peer, struct api_flow *flow, st
                                 const struct plan_stripe *plan)
 {
     unsigned i = 0;
-    for (; i < plan->count && api_bulk_slot(peer, flow, pick, plan->piece[i].lane, plan->piece[i].len); i++)
-        api_bulk_post(peer, flow, pick, plan->piece[i].lane, plan->piece[i].len);
+    while (i < plan->count && api_bulk_post(peer, flow, pick, plan->piece[i].lane, plan->piece[i].len))
+        i++;
     return i;
 }
 
@@ -168,14 +191,13 @@ static int api_bulk_cut(struct api_peer *peer, struct api_flow *flow, struct pla
         .slack_ns = flow->slack_ns,
         .lane = flow->lane,
     };
-    if (plan_stripe_behind(&in, pick, plan) && api_bulk_pieces(peer, flow, pick, plan))
+    if (plan->next < plan->rests && plan_stripe_behind(&in, pick, plan) && api_bulk_pieces(peer, flow, pick, plan))
         return 0;
     while (in.len && plan_pull(&in, pick, &piece)) {
         if (piece.len == 0)
             return posted ? 0 : -EAGAIN;
-        if (!api_bulk_slot(peer, flow, pick, piece.lane, piece.len))
+        if (!api_bulk_post(peer, flow, pick, piece.lane, piece.len))
             continue;
-        api_bulk_post(peer, flow, pick, piece.lane, piece.len);
         in.remote_addr = op->remote_addr;
         in.len = op->left;
         posted++;
