@@ -42,9 +42,10 @@ void plan_lane_acked(struct plan_lane *lane, uint64_t since_ns, uint64_t now_ns,
     }
     /* What is left follows at the speed of the lane, but the last piece cannot end before its own round trip. */
     uint64_t rest_ns = plan_lane_ns(lane, lane->backlog), end = max_u64(now_ns + rest_ns, lane->floor_ns);
-    /* Who was busy with another lane looks late, always at the same one: where it may have ended as predicted, it has. */
+    /* Who was busy with another lane looks late, always at the same one. It ended somewhere between two looks: where that may have been
+     * as predicted it was, else in the middle. */
     if (end > lane->end_ns)
-        end = max_u64(min_u64(since_ns, now_ns) + rest_ns, min_u64(lane->end_ns, end));
+        end = max_u64((min_u64(since_ns, now_ns) + now_ns) / 2 + rest_ns, min_u64(lane->end_ns, end));
     /* A little later than predicted is how late we looked all the same; earlier, or much later, is how the lane runs. */
     if (end > lane->end_ns && end - lane->end_ns < lane->rtt_ns / 8)
         lane->end_ns += (end - lane->end_ns) / 4;
