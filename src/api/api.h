@@ -232,13 +232,11 @@ static inline struct api_op *api_op_take(struct api_peer *peer, struct braid_mem
     struct api_op *op = pool_get(&ch->op_pool);
     if (!op)
         return NULL;
+    /* Nearly none has a parent, an old value or an error: those who have leave none. */
     op->done = done;
     op->mem = mem;
     op->peer = peer;
-    op->parent = NULL;
-    op->old = NULL;
     op->pieces = pieces;
-    op->error = 0;
     ch->op_free--;
     peer->ops++;
     if (mem)

@@ -24,6 +24,9 @@ void api_op_piece_end(struct api_op *op, int error)
             api_op_count(op->done, error);
         peer->ops--;
         ch->op_free++;
+        op->parent = NULL; /* as api_op_take() expects them */
+        op->old = NULL;
+        op->error = 0;
         pool_put(&ch->op_pool, op);
         op = parent; /* it ends a piece of the op that it is a part of */
     }

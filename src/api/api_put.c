@@ -181,7 +181,7 @@ static inline bool api_put_quick_key(const struct api_peer *peer, const struct b
 static inline bool api_put_quick_local(const struct braid_channel *ch, const struct braid_local *src, uint64_t len)
 {
     return src->mem && src->mem->braid == ch->braid &&
-           range_inside((uintptr_t)src->addr, len, src->mem->addr, src->mem->len);
+           range_inside_memory((uintptr_t)src->addr, len, src->mem->addr, src->mem->len);
 }
 
 /*

@@ -59,6 +59,13 @@ static inline bool range_inside(uint64_t addr, uint64_t len, uint64_t base, uint
     return at <= size && len <= size - at && addr <= UINT64_MAX - len; /* a peer's key may name a range that wraps */
 }
 
+/** The same of a base and size that are known not to wrap, as those of memory that exists. */
+static inline bool range_inside_memory(uint64_t addr, uint64_t len, uint64_t base, uint64_t size)
+{
+    uint64_t at = addr - base;
+    return at <= size && len <= size - at;
+}
+
 /** The smallest power of two >= n, for 1 <= n <= 2^31. */
 static inline uint32_t round_up_pow2(uint32_t n)
 {

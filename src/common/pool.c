@@ -18,7 +18,7 @@ int pool_init(struct pool *pool, size_t count, size_t size)
     size = (size + POOL_ALIGN - 1) / POOL_ALIGN * POOL_ALIGN;
     if (!checked_mul_size(count, size, &bytes) || bytes > PTRDIFF_MAX)
         return -ENOMEM;
-    unsigned char *memory = malloc(bytes);
+    unsigned char *memory = calloc(1, bytes);
     if (!memory)
         return -ENOMEM;
     *pool = (struct pool){.memory = memory};

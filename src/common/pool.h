@@ -19,7 +19,7 @@ int pool_init(struct pool *pool, size_t count, size_t size) ATTR_CHECK_RESULT;
 /** Frees the pool; objects still out become invalid. A zeroed pool is allowed. */
 void pool_fini(struct pool *pool);
 
-/** Takes an object of undefined content, or NULL where none is left. */
+/** Takes an object, or NULL where none is left. Behind its first pointer's worth it is as it was given back, at first zeroed. */
 static inline void *pool_get(struct pool *pool)
 {
     void *object = pool->free_list;

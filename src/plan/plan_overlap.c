@@ -14,7 +14,8 @@
 
 #include <string.h>
 
-#define PLAN_OVERLAP_LONGEST (UINT64_C(1) << 62)       /* of one entry: its granule must fit */
+#define PLAN_OVERLAP_LONGEST (UINT64_C(1) << 62) /* of one entry: its granule must fit */
+#define PLAN_OVERLAP_HALF    (UINT64_MAX / 2)
 #define ATTR_SLOW            __attribute__((noinline)) /* keeps what is rare out of what is not */
 #define PLAN_OVERLAP_PROBES  16u /* granules of one size; above that it is cheaper to look at all entries */
 
@@ -275,7 +276,8 @@ static ATTR_SLOW void plan_overlap_hash(struct plan_overlap *table, struct plan_
 static ATTR_SLOW void plan_overlap_turn(struct plan_overlap *table, unsigned recent)
 {
     table->recent = recent;
-    table->clear = UINT64_MAX;
+    /* plan_overlap_append() reckons with no sum that wraps: it stays in the lower half of the addresses, where all are. */
+    table->clear = table->run[recent].last > PLAN_OVERLAP_HALF ? 0 : PLAN_OVERLAP_HALF;
     for (uint32_t left = table->runs & ~(UINT32_C(1) << recent); left; left &= left - 1) {
         const struct plan_overlap_run *run = &table->run[__builtin_ctz(left)];
         plan_overlap_obstacle(table, run->first, run->last);
@@ -325,13 +327,13 @@ bool plan_overlap_append(struct plan_overlap *table, uint64_t addr, uint64_t len
     uint64_t head = table->head, clear = table->clear;
     unsigned recent = table->recent;
     struct plan_overlap_run *run = &table->run[recent];
-    /* plan_overlap_extends(), said so that no sum can wrap. */
-    if (addr > clear || len - 1 > clear - addr || addr <= run->last || addr - run->last > len ||
-        head - table->tail == PLAN_OVERLAP_ENTRIES)
+    uint64_t last = addr + (len - 1);
+    /* plan_overlap_extends() in one comparison: below the run's end the left side is beyond any length. */
+    if (addr - run->last - 1 >= len || last > clear || head - table->tail == PLAN_OVERLAP_ENTRIES)
         return false;
     struct plan_overlap_entry *e = &table->entry[plan_overlap_slot(head)];
     e->first = addr;
-    e->last = run->last = addr + (len - 1);
+    e->last = run->last = last;
     e->lanes = 0;
     e->state = (struct plan_overlap_state){.run = (uint8_t)recent, .how = table->fresh};
     run->entries++;
