@@ -2,10 +2,10 @@
 /*
  * emu_cost.c - the cost table. Data path rows: order of magnitude of a current x86 core with an mlx5 card (design note,
  * section 6), a model and not a measurement; control rows: a kernel call with firmware behind it. Rows of libbraid:
- * its instructions at 3 a ns, gcc 12 -O2 -g, fitted by scripts/callgrind-costs.py to what callgrind counted in 21 runs of
+ * its instructions at 3 a ns, gcc 12 -O3 -g, fitted by scripts/callgrind-costs.py to what callgrind counted in 21 runs of
  * `braid bench` (LTO build); rows that grow together share what they cost, so a row by itself says little. docs/costs.md has
- * what each run is charged too much or too little: 5 % at most for streams of 8 KiB puts, 11 % for all others but one: 19 % too little where
- * one thread feeds 8 peers.
+ * what each run is charged too much or too little: 3 % at most for streams of puts of 8 KiB and more to one peer, 7 % for all others but
+ * these: 12 % too little where one thread feeds 8 peers, 8 to 23 % too little for puts of 8 bytes, 17 % too much for atomics alone.
  */
 #include "emu_cost.h"
 
@@ -31,20 +31,20 @@ static const struct emu_cost_row emu_cost_table[EMU_COST_COUNT] = {
     [EMU_COST_CREATE_QP] = {"create_qp", 60000},
     [EMU_COST_MODIFY_QP] = {"modify_qp", 30000},
     [EMU_COST_EVENT] = {"event", 1000},
-    [EMU_COST_BRAID_PUT] = {"braid_put", 54},
-    [EMU_COST_BRAID_GET] = {"braid_get", 106},
-    [EMU_COST_BRAID_WORD] = {"braid_word", 217},
-    [EMU_COST_BRAID_DEFERRED] = {"braid_deferred", 176},
-    [EMU_COST_BRAID_PIECE] = {"braid_piece", 208},
-    [EMU_COST_BRAID_WHOLE] = {"braid_whole", 28},
-    [EMU_COST_BRAID_BURST] = {"braid_burst", 138},
-    [EMU_COST_BRAID_DRIVE] = {"braid_drive", 9},
-    [EMU_COST_BRAID_TURN] = {"braid_turn", 116},
-    [EMU_COST_BRAID_PLAN] = {"braid_plan", 55},
+    [EMU_COST_BRAID_PUT] = {"braid_put", 51},
+    [EMU_COST_BRAID_GET] = {"braid_get", 105},
+    [EMU_COST_BRAID_WORD] = {"braid_word", 218},
+    [EMU_COST_BRAID_DEFERRED] = {"braid_deferred", 153},
+    [EMU_COST_BRAID_PIECE] = {"braid_piece", 186},
+    [EMU_COST_BRAID_WHOLE] = {"braid_whole", 30},
+    [EMU_COST_BRAID_BURST] = {"braid_burst", 129},
+    [EMU_COST_BRAID_DRIVE] = {"braid_drive", 14},
+    [EMU_COST_BRAID_TURN] = {"braid_turn", 121},
+    [EMU_COST_BRAID_PLAN] = {"braid_plan", 58},
     [EMU_COST_BRAID_LIST] = {"braid_list", 50},
     [EMU_COST_BRAID_FLUSH] = {"braid_flush", 300},
-    [EMU_COST_BRAID_MESSAGE] = {"braid_message", 1083},
-    [EMU_COST_BRAID_EXECUTED] = {"braid_executed", 1183},
+    [EMU_COST_BRAID_MESSAGE] = {"braid_message", 1064},
+    [EMU_COST_BRAID_EXECUTED] = {"braid_executed", 1164},
     [EMU_COST_BRAID_RETIRED] = {"braid_retired", 12},
     [EMU_COST_BRAID_PASS] = {"braid_pass", 26},
     [EMU_COST_BRAID_POLL] = {"braid_poll", 20},
