@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verbs_io.c - PATH 4: posts lists of work requests, which are built where they are posted from; polls completions into plain records. Nothing else.
+ * verbs_io.c - PATH 4: posts lists of work requests, which are built where they are posted from; polls completions into
+ * plain records. Nothing else.
  * Called by src/rail/rail_lane.c and rail_poll.c; next: the NIC, or the emulator, through the device's ops table.
  */
 #include "verbs_priv.h"

@@ -424,6 +424,48 @@ static void words_are_checked_before_anything_is_posted(void **state)
     braid_close(b);
 }
 
+/* The same behind a good word, whose key the short way knows. */
+static void words_behind_a_good_one_are_checked_too(void **state)
+{
+    (void)state;
+    struct braid *b = NULL;
+    struct braid_mem *mem;
+    struct braid_key key;
+    struct braid_done done = {0};
+    assert_int_equal(open_with("fake0", NULL, &b), 0);
+    assert_int_equal(connect_to_self(b), 0);
+    struct braid_channel *ch = braid_channel_at(b, 0);
+    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
+    assert_int_equal(braid_mem_key(mem, &key), 0);
+    struct braid_key foreign = key;
+    foreign.bytes[16] ^= 1; /* of the context's cookie */
+    struct braid_remote there = {(uintptr_t)memory, &key};
+    struct bad {
+        struct braid_remote at;
+        int pe, error;
+    } bad[] = {{{(uintptr_t)memory + sizeof(memory), &key}, 0, -ERANGE},
+               {{(uintptr_t)memory - 8, &key}, 0, -ERANGE},
+               {{UINT64_MAX - 7, &key}, 0, -ERANGE},
+               {{(uintptr_t)memory + 4, &key}, 0, -EINVAL},
+               {{(uintptr_t)memory, NULL}, 0, -EINVAL},
+               {{(uintptr_t)memory, &foreign}, 0, -EPROTO},
+               {{(uintptr_t)memory, &key}, 1, -EINVAL},
+               {{(uintptr_t)memory, &key}, -1, -EINVAL}};
+    struct braid_atomic add = {BRAID_ATOMIC_ADD, 8, 1, 0};
+    fake_auto(true);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(braid_signal_add(ch, 0, there, 1, &done), 0);
+        assert_int_equal(braid_quiet(ch, 0), 0);
+        assert_int_equal(braid_signal_add(ch, bad[i].pe, bad[i].at, 1, &done), bad[i].error);
+        assert_int_equal(braid_signal_set(ch, bad[i].pe, bad[i].at, 1, &done), bad[i].error);
+        assert_int_equal(braid_p(ch, bad[i].pe, bad[i].at, 1, 8, &done), bad[i].error);
+        assert_int_equal(braid_atomic(ch, bad[i].pe, bad[i].at, &add, NULL, &done), bad[i].error);
+        assert_true(done.ok == i + 1 && done.failed == 0);
+    }
+    fake_auto(false);
+    braid_close(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +481,7 @@ int main(void)
         CLEAN(a_key_of_another_life_is_refused),
         CLEAN(ops_are_checked_before_anything_is_posted),
         CLEAN(words_are_checked_before_anything_is_posted),
+        CLEAN(words_behind_a_good_one_are_checked_too),
     };
     return cmocka_run_group_tests_name("api_args", tests, NULL, NULL);
 }

@@ -389,12 +389,90 @@ static void a_gid_is_chosen_by_version_family_and_range(void **state)
 
 #define WITH_STRAY cmocka_unit_test_setup_teardown(stray_completions_end_the_queue, make_stray, drop)
 
+static struct rail_request word_of(unsigned i)
+{
+    static const uint8_t kinds[] = {RAIL_KIND_FETCH_ADD, RAIL_KIND_COMPARE_SWAP, RAIL_KIND_WRITE};
+    return (struct rail_request){.kind = kinds[i % 3],
+                                 .klass = RAIL_CLASS_WORD,
+                                 .immediate = i % 3 == 2,
+                                 .len = 8,
+                                 .cookie = 2 + 2 * i,
+                                 .remote_addr = 0x1000 + 8 * i,
+                                 .rkey = 5 + i,
+                                 .epoch = 3,
+                                 .operand = 100 + i,
+                                 .swap = 200 + i};
+}
+
+/* rail_word() makes of a request what rail_lane_queue() does: on the wire, on the books, and in its cell. */
+static void a_word_is_what_queueing_makes_of_it(void **state)
+{
+    struct rig *rig = *state;
+    struct rail_lane *lane = rig->lane;
+    for (unsigned i = 0; i < 3; i++) {
+        struct rail_request request = word_of(i);
+        uint32_t reads = lane->reads;
+        rail_lane_queue(lane, &request);
+        rail_lane_ring(lane);
+        reads = lane->reads - reads;
+        assert_true(rail_word(lane, &request));
+        rail_lane_ring(lane);
+        assert_true(reads == (i < 2) && lane->reads == (i < 2 ? 2 * (i + 1) : 4));
+        const struct verbs_send *a = fake_send(rig->qp, 2 * i), *b = fake_send(rig->qp, 2 * i + 1);
+        assert_true(a->op == b->op && a->signal == b->signal && a->len == b->len && a->lkey == b->lkey);
+        assert_true(a->remote_addr == b->remote_addr && fake_key(a) == fake_key(b) && a->id + 1 == b->id);
+        assert_true(i == 2 || (a->operand == b->operand && a->swap == b->swap));
+        assert_true(i != 2 || *(uint64_t *)(uintptr_t)a->local_addr == *(uint64_t *)(uintptr_t)b->local_addr);
+        assert_true(a->local_addr != b->local_addr);
+        struct rail_record x = lane->ring[(lane->head - 2) & lane->mask], y = lane->ring[(lane->head - 1) & lane->mask];
+        assert_true(x.cookie == y.cookie && x.len == y.len && x.lkey == y.lkey && x.remote_addr == y.remote_addr);
+        assert_true(x.rkey == y.rkey && x.epoch == y.epoch && x.kind == y.kind && x.klass == y.klass);
+        assert_true(x.immediate == y.immediate && !x.unsignalled && !y.unsignalled && x.mtu == y.mtu);
+        assert_int_equal(y.first_psn, (x.first_psn + 1) & RAIL_PSN_MASK);
+        assert_int_equal(lane->next_psn, (y.first_psn + 1) & RAIL_PSN_MASK);
+    }
+    assert_int_equal(lane->backlog, 6 * 8);
+    /* And it ends what was built before it. */
+    assert_true(queue(rig, RAIL_KIND_WRITE, RAIL_CLASS_BULK, 8, 99));
+    struct rail_request last = word_of(2);
+    assert_true(rail_word(lane, &last));
+    rail_lane_ring(lane);
+    while (fake_pending(rig->qp) > 0)
+        fake_end(rig->qp, 0);
+    assert_int_equal(poll(rig), 8);
+    expect_empty(rig);
+}
+
+/* It finds room where rail_lane_room() does: atomics up to max_rd_atomic, writes up to the slots kept for mail. */
+static void a_word_has_the_room_of_its_class(void **state)
+{
+    struct rig *rig = *state;
+    unsigned posted[2] = {0};
+    for (unsigned write = 0; write < 2; write++) {
+        struct rail_request request = word_of(write ? 2 : 0);
+        bool room;
+        do {
+            room = rail_lane_room(rig->lane, RAIL_CLASS_WORD, request.kind, 8);
+            assert_int_equal(rail_word(rig->lane, &request), room);
+            rail_lane_ring(rig->lane);
+            posted[write] += room;
+        } while (room);
+    }
+    assert_int_equal(posted[0], rig->lane->rd_atomic);
+    assert_int_equal(posted[0] + posted[1], rig->lane->limit[RAIL_CLASS_WORD]);
+    rail_lane_stop(rig->lane);
+    struct rail_request request = word_of(2);
+    assert_false(rail_word(rig->lane, &request));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(psns_are_counted_as_the_wire_does),
         WITH_LANE(records_follow_each_other_and_psns_wrap),
         WITH_LANE(slots_are_kept_for_words_and_for_mail),
+        WITH_LANE(a_word_is_what_queueing_makes_of_it),
+        WITH_LANE(a_word_has_the_room_of_its_class),
         WITH_LANE(psns_outstanding_stay_below_half_the_space),
         WITH_LANE(a_stopped_lane_returns_each_record_once),
         WITH_STRAY,
