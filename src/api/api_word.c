@@ -32,7 +32,7 @@ bool api_word_short(struct braid_channel *ch, int pe, const struct braid_remote 
         k >= peer->lane_count || !ch->op_free || !api_word_key(peer, dst, s->bytes))
         return false;
     struct rail_lane *lane = peer->lane[k];
-    struct api_op *op = ch->op_pool.free_list;
+    struct api_op *op = pool_next(&ch->op_pool);
     struct rail_request request = {
         .cookie = (uintptr_t)op,
         .len = s->bytes,

@@ -21,10 +21,7 @@ int pool_init(struct pool *pool, size_t count, size_t size)
     unsigned char *memory = calloc(1, bytes);
     if (!memory)
         return -ENOMEM;
-    *pool = (struct pool){.memory = memory};
-    /* Backwards, so that objects come out in address order: neighbours in time are neighbours in cache. */
-    for (size_t i = count; i > 0; i--)
-        pool_put(pool, memory + (i - 1) * size);
+    *pool = (struct pool){.memory = memory, .fresh = memory, .end = memory + bytes, .size = size};
     return 0;
 }
 

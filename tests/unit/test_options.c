@@ -369,14 +369,18 @@ static void a_pool_gives_each_object_once(void **state)
     pool_fini(&pool);
     assert_int_equal(pool_init(&pool, 5, 24), 0);
     for (int i = 0; i < 5; i++) {
+        void *next = pool_next(&pool);
         object[i] = pool_get(&pool);
+        assert_ptr_equal(object[i], next);
         assert_non_null(object[i]);
         memset(object[i], i, 24);
         for (int j = 0; j < i; j++)
             assert_true((char *)object[i] - (char *)object[j] >= 24 || (char *)object[j] - (char *)object[i] >= 24);
     }
+    assert_null(pool_next(&pool));
     assert_null(pool_get(&pool));
     pool_put(&pool, object[2]);
+    assert_ptr_equal(pool_next(&pool), object[2]);
     assert_ptr_equal(pool_get(&pool), object[2]);
     assert_null(pool_get(&pool));
     pool_fini(&pool);
