@@ -103,7 +103,7 @@ int cxx_rma(host *h, const host_rma *r)
     verb_t verb = {static_cast<op_t>(r->desc), r->is_nbi, 0x77, nullptr};
     nvs_handle *lent = host_lend(&h->peer[r->pe]);
     memdesc_t remote = {reinterpret_cast<void *>(h->base[r->pe] + r->to), r->to, handle(lent)};
-    memdesc_t local = {h->heap + r->from, 1, handle(&h->mine)};
+    memdesc_t local = {host_local(h, r->from), 1, handle(&h->mine)};
     bytesdesc_t bytes = {r->nelems, r->elembytes, 1, 1};
     uint64_t value = 0;
 
@@ -121,7 +121,7 @@ amo_memdesc_t amo_mem(host *h, const host_amo *a)
 {
     return {{reinterpret_cast<void *>(h->base[a->pe] + a->at), a->at, handle(&h->peer[a->pe])},
             a->flag,
-            h->heap + a->ret,
+            host_local(h, a->ret),
             nullptr,
             nullptr,
             a->val,
@@ -151,7 +151,7 @@ int cxx_put_signal(host *h, const host_put_signal *s)
 
     for (size_t i = 0; i < s->n; i++) {
         remote.push_back({reinterpret_cast<void *>(h->base[s->pe] + s->piece[i].to), 0, handle(&h->peer[s->pe])});
-        local.push_back({h->heap + s->piece[i].from, 0, handle(&h->mine)});
+        local.push_back({host_local(h, s->piece[i].from), 0, handle(&h->mine)});
         bytes.push_back({s->piece[i].len, 1, 1, 1});
     }
     if (h->v->major >= 6)

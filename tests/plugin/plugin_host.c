@@ -112,7 +112,7 @@ static int c_rma(struct host *h, const struct host_rma *r)
     struct nvs_rma_verb verb = {.desc = r->desc, .is_nbi = r->is_nbi};
     struct nvs_handle *lent = host_lend(&h->peer[r->pe]), *own = host_lend(&h->mine);
     struct nvs_rma_mem remote = {(void *)(h->base[r->pe] + r->to), r->to, lent};
-    struct nvs_rma_mem local = {h->heap + r->from, 0x5a5a5a5a5a5a5a5a, own};
+    struct nvs_rma_mem local = {host_local(h, r->from), 0x5a5a5a5a5a5a5a5a, own};
     struct nvs_rma_bytes bytes = {r->nelems, r->elembytes, 1, 1};
     uint64_t value = 0;
     int status;
@@ -132,7 +132,7 @@ static struct nvs_amo_mem c_amo_mem(struct host *h, const struct host_amo *a)
 {
     return (struct nvs_amo_mem){.remote = {(void *)(h->base[a->pe] + a->at), a->at, host_lend(&h->peer[a->pe])},
                                 .retflag = a->flag,
-                                .retptr = h->heap + a->ret,
+                                .retptr = host_local(h, a->ret),
                                 .val = a->val,
                                 .cmp = a->cmp,
                                 .ret_handle = host_lend(&h->mine)};
@@ -181,7 +181,7 @@ static int c_put_signal(struct host *h, const struct host_put_signal *s)
 
     for (size_t i = 0; i < s->n; i++) {
         remote[i] = (struct nvs_rma_mem){(void *)(h->base[s->pe] + s->piece[i].to), 0, host_lend(&h->peer[s->pe])};
-        local[i] = (struct nvs_rma_mem){h->heap + s->piece[i].from, 0, &h->mine};
+        local[i] = (struct nvs_rma_mem){host_local(h, s->piece[i].from), 0, &h->mine};
         bytes[i] = (struct nvs_rma_bytes){s->piece[i].len, 1, 1, 1};
     }
     status = h->v->float_amo ? host_ops_v4(h)->put_signal_v6(h->t, s->pe, verb, &vector[0], &vector[1], &vector[2],

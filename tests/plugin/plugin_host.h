@@ -107,6 +107,12 @@ static inline unsigned char *host_at(struct host *h, size_t offset)
     return h->heap + offset;
 }
 
+/** A local buffer at so many bytes from the own heap, which may be outside of it: both callers reckon in integers, modulo 2^64. */
+static inline void *host_local(const struct host *h, size_t offset)
+{
+    return (void *)((uintptr_t)h->heap + offset);
+}
+
 /** A non-blocking put by the proxy. */
 int host_put(struct host *h, int pe, size_t to, size_t from, size_t len);
 /** An atomic by the proxy, without a result. */

@@ -182,7 +182,7 @@ static int pe_growth(struct host *h)
                                .nelems = BYTES,
                                .elembytes = 1};
 
-        put.from = (size_t)(more + (size_t)i * BYTES - h->heap); /* the C and C++ callers add the heap's address */
+        put.from = (uintptr_t)more + (size_t)i * BYTES - (uintptr_t)h->heap; /* see host_local() */
         fill(more + (size_t)i * BYTES, BYTES, (uint64_t)i);
         status = h->call->rma(h, &put);
     }
@@ -252,7 +252,7 @@ static int pe_slot_ends(struct host *h)
     if (!slot)
         return NVS_OUT_OF_MEMORY;
     *slot = (struct nvs_fetch_slot){7, 0};
-    a.ret = (size_t)((unsigned char *)slot - h->heap);
+    a.ret = (uintptr_t)slot - (uintptr_t)h->heap;
     status = status ? status : h->call->get_handle(h, slot, 4096, true, &handle);
     status = status ? status : h->call->amo(h, &a);
     status = status ? status : host_release(h, &handle);
