@@ -12,9 +12,10 @@
 #include <errno.h>
 
 /* Limits that keep products within 64 bits; nothing real comes near. */
-#define PLAN_STRIPE_BYTES (UINT64_C(1) << 36) /* of a queue: more of it makes no difference */
-#define PLAN_STRIPE_NS    (UINT64_C(1) << 32) /* of a prediction */
-#define PLAN_STRIPE_LEAST 4096u               /* smallest piece_max */
+#define PLAN_STRIPE_BYTES  (UINT64_C(1) << 36) /* of a queue: more of it makes no difference */
+#define PLAN_STRIPE_NS     (UINT64_C(1) << 32) /* of a prediction */
+#define PLAN_STRIPE_PACKET 4096u /* pieces of a long transfer end where a packet of the largest MTU does */
+#define PLAN_STRIPE_LEAST  4096u /* smallest piece_max */
 
 enum plan_class plan_stripe_class(uint64_t len, uint64_t stripe_min)
 {
@@ -104,6 +105,17 @@ static inline uint64_t plan_stripe_quantum(const struct plan_stripe_in *in, unsi
     return max_u64(min_u64(in->lane[lane].quantum, PLAN_NO_LIMIT), plan_stripe_least(in));
 }
 
+/* The piece of a transfer with `left` bytes to go while much is queued: about a quantum, in pieces alike. A small one left over costs
+ * as much as a large one. */
+static inline uint64_t plan_stripe_part(const struct plan_stripe_in *in, unsigned lane, uint64_t left)
+{
+    uint64_t quantum = plan_stripe_quantum(in, lane), pieces = (left + quantum / 2) / quantum;
+    if (pieces <= 1)
+        return max_u64(left, quantum);
+    uint64_t part = (left / pieces + PLAN_STRIPE_PACKET - 1) / PLAN_STRIPE_PACKET * PLAN_STRIPE_PACKET;
+    return max_u64(part, plan_stripe_least(in));
+}
+
 /* The longest share that is given at once: of a longer one a quantum is, and what is left must make a piece of its own, on the
  * last of many lanes too, whose share is smaller by what posting to the others takes. */
 static inline uint64_t plan_stripe_once(const struct plan_stripe_in *in, unsigned lane)
@@ -182,7 +194,7 @@ bool plan_pull(const struct plan_stripe_in *in, const struct plan_pick *pick, st
     out->lane = best;
     out->offset = 0;
     if (plan_stripe_much(in, pick, level_ns, in->slack_ns)) {
-        want = plan_stripe_quantum(in, best);
+        want = plan_stripe_part(in, best, in->len);
     } else {
         uint64_t least_ns = plan_stripe_ns(lane, plan_stripe_least(in));
         if (plan_stripe_lead(in) || ready_ns < lane->rtt_ns + in->lanes * min_u64(in->step_ns, PLAN_STRIPE_NS / 32))
@@ -217,18 +229,22 @@ static void plan_stripe_sort(struct plan_stripe_bid *bid, unsigned n)
     }
 }
 
-/* Much is queued: every lane with room gets its quantum, the one that ends first before the others. */
+/* Much is queued: every lane with room gets a piece, the one that ends first before the others. */
 static void plan_stripe_pull(const struct plan_stripe_in *in, const struct plan_pick *pick, struct plan_stripe *out)
 {
     struct plan_stripe_bid bid[PLAN_MAX_LANES];
+    uint64_t left = in->len;
     unsigned n = 0;
     for (uint32_t room = pick->room; room; room &= room - 1) {
         unsigned k = (unsigned)__builtin_ctz(room);
         bid[n++] = (struct plan_stripe_bid){.end_ns = pick->at_ns[k], .lane = k};
     }
     plan_stripe_sort(bid, n);
-    for (unsigned i = 0; i < n; i++)
-        out->rest[i] = (struct plan_rest){bid[i].lane, plan_stripe_quantum(in, bid[i].lane)};
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t want = plan_stripe_part(in, bid[i].lane, left);
+        left -= min_u64(left, want);
+        out->rest[i] = (struct plan_rest){bid[i].lane, want};
+    }
     out->rests = n;
 }
 

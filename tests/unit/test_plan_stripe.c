@@ -354,12 +354,15 @@ static void a_full_queue_is_pulled(void **state)
     assert_int_equal(out.count, 2);
     assert_true(out.piece[0].lane == 1 && out.piece[0].len == 65536);
     assert_true(out.piece[1].lane == 0 && out.piece[1].len == 65536);
-    in.len = 65536 + 16383; /* a rest below the minimum goes with its piece */
+    in.len = 65536 + 32767; /* a rest of less than half a quantum goes with its piece */
     assert_int_equal(stripe(&in, &out), 0);
     assert_true(out.count == 1 && out.piece[0].len == in.len);
-    in.len = 65536 + 16384;
+    in.len = 65536 + 32768; /* else pieces are alike, and end where packets do */
     assert_int_equal(stripe(&in, &out), 0);
-    assert_true(out.count == 2 && out.piece[1].len == 16384);
+    assert_true(out.count == 2 && out.piece[0].len == 49152 && out.piece[1].len == 49152);
+    in.len = 149440;
+    assert_int_equal(stripe(&in, &out), 0);
+    assert_true(out.count == 2 && out.piece[0].len == 77824 && out.piece[1].len == 149440 - 77824);
     lane[0].backlog = lane[1].backlog = 262144;
     out.count = 9;
     assert_int_equal(stripe(&in, &out), 0);
