@@ -130,11 +130,18 @@ static bool api_order_now(const struct api_peer *peer, const struct api_word *wo
     return plan_order(&peer->order, word->lane, &wait) == PLAN_ORDER_NOW;
 }
 
+static uint64_t api_order_add(struct api_peer *peer, const struct rail_request *r)
+{
+    if (r->len == sizeof(uint64_t) && r->kind != RAIL_KIND_WRITE)
+        return plan_overlap_add_atomic(&peer->overlap, r->remote_addr);
+    return plan_overlap_add(&peer->overlap, r->remote_addr, r->len);
+}
+
 bool api_order_accept(struct api_peer *peer, struct api_word *word)
 {
     struct braid_channel *ch = peer->channel;
     word->puts = peer->put.accepted;
-    word->ticket = plan_overlap_add(&peer->overlap, word->request.remote_addr, word->request.len);
+    word->ticket = api_order_add(peer, &word->request);
     peer->words_accepted++;
     ch->count.words++;
     bool marked = peer->fifo_marked == peer->fifo_head && api_order_handed(peer, word);

@@ -8,7 +8,8 @@
  * and shrinks at its front, and to be outside of all runs is nearly the whole test. Entries that fit no run are found by
  * hash: such a one is kept in granules of a power of two that is not below its length, hence in two of them at most. A put
  * looks up the granules it touches, in each size of granule that is in use. Chains run from newer to older tickets, so that
- * the oldest entries fall off their ends.
+ * the oldest entries fall off their ends. Words that atomics go to are few and come again and again, in no order: they have places
+ * of their own.
  */
 #include "plan.h"
 
@@ -149,7 +150,25 @@ static inline void plan_overlap_probe(const struct plan_overlap *table, const ui
     }
 }
 
-/* Whether a range touches the range of a run; between the entries of a run may be gaps. */
+#define PLAN_OVERLAP_WORD 8u /* bytes of a word */
+
+/* Whether a range touches a word that atomics are on their way to. */
+static ATTR_SLOW bool plan_overlap_on_word(const struct plan_overlap *table, uint64_t first, uint64_t last)
+{
+    for (unsigned w = 0; w < PLAN_OVERLAP_WORDS; w++) {
+        const struct plan_overlap_word *word = &table->words_at[w];
+        if (word->entries && word->addr <= last && first <= word->addr + (PLAN_OVERLAP_WORD - 1))
+            return true;
+    }
+    return false;
+}
+
+static inline bool plan_overlap_near_words(const struct plan_overlap *table, uint64_t first, uint64_t last)
+{
+    return table->words && table->word_first <= last && first <= table->word_last;
+}
+
+/* Whether a range touches the range of a run, between whose entries may be gaps, or a word. */
 static inline bool plan_overlap_in_run(const struct plan_overlap *table, uint64_t first, uint64_t last)
 {
     for (uint32_t left = table->runs; left; left &= left - 1) {
@@ -157,7 +176,7 @@ static inline bool plan_overlap_in_run(const struct plan_overlap *table, uint64_
         if (run->first <= last && first <= run->last)
             return true;
     }
-    return false;
+    return plan_overlap_near_words(table, first, last) && plan_overlap_on_word(table, first, last);
 }
 
 /* The whole search, where the quick look at runs was not enough; `scan`: a run is touched, so look at all entries. */
@@ -282,6 +301,11 @@ static ATTR_SLOW void plan_overlap_turn(struct plan_overlap *table, unsigned rec
         const struct plan_overlap_run *run = &table->run[__builtin_ctz(left)];
         plan_overlap_obstacle(table, run->first, run->last);
     }
+    for (unsigned w = 0; table->words && w < PLAN_OVERLAP_WORDS; w++) {
+        const struct plan_overlap_word *word = &table->words_at[w];
+        if (word->entries)
+            plan_overlap_obstacle(table, word->addr, word->addr + (PLAN_OVERLAP_WORD - 1));
+    }
     if (table->levels)
         plan_overlap_obstacle(table, table->hash_first, table->hash_last);
     if (table->lost)
@@ -319,6 +343,45 @@ uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t le
         plan_overlap_turn(table, run);
     else if (!recent)
         plan_overlap_obstacle(table, addr, last);
+    return ticket;
+}
+
+/* The place of a word. The upper bits of the product depend on all of the address. */
+static inline unsigned plan_overlap_place(uint64_t addr)
+{
+    return (unsigned)(addr * UINT64_C(0x9e3779b97f4a7c15) >> 58);
+}
+
+_Static_assert(PLAN_OVERLAP_WORDS == 1u << (64 - 58), "the hash has as many bits as there are places");
+
+/* The first atomic to a word. */
+static ATTR_SLOW void plan_overlap_begin_word(struct plan_overlap *table, struct plan_overlap_word *word, uint64_t addr)
+{
+    uint64_t last = addr + (PLAN_OVERLAP_WORD - 1);
+    word->addr = addr;
+    table->word_first = table->words ? min_u64(table->word_first, addr) : addr;
+    table->word_last = table->words ? max_u64(table->word_last, last) : last;
+    plan_overlap_obstacle(table, addr, last);
+}
+
+uint64_t plan_overlap_add_atomic(struct plan_overlap *table, uint64_t addr)
+{
+    uint64_t ticket = table->head;
+    unsigned w = plan_overlap_place(addr);
+    struct plan_overlap_word *word = &table->words_at[w];
+    if ((word->entries && word->addr != addr) || addr % PLAN_OVERLAP_WORD ||
+        ticket - table->tail == PLAN_OVERLAP_ENTRIES)
+        return plan_overlap_add(table, addr, PLAN_OVERLAP_WORD);
+    if (!word->entries)
+        plan_overlap_begin_word(table, word, addr);
+    word->entries++;
+    table->words++;
+    struct plan_overlap_entry *e = &table->entry[plan_overlap_slot(ticket)];
+    e->first = addr;
+    e->last = addr + (PLAN_OVERLAP_WORD - 1);
+    e->lanes = 0;
+    e->state = (struct plan_overlap_state){.run = (uint8_t)(PLAN_OVERLAP_RUNS + 1 + w)};
+    table->head = ticket + 1;
     return ticket;
 }
 
@@ -367,6 +430,11 @@ void plan_overlap_all_posted(struct plan_overlap *table, uint64_t ticket)
 /* Entries that lay in a run go from its front; `last`: the end of the last of them. */
 static inline void plan_overlap_shrink(struct plan_overlap *table, unsigned k, uint64_t last, uint32_t entries)
 {
+    if (k > PLAN_OVERLAP_RUNS) {
+        table->words_at[k - PLAN_OVERLAP_RUNS - 1].entries -= entries;
+        table->words -= entries;
+        return;
+    }
     struct plan_overlap_run *run = &table->run[k];
     if (k == PLAN_OVERLAP_RUNS)
         return;

@@ -13,6 +13,7 @@
 #define PLAN_OVERLAP_BUCKETS 512u       /**< of the hash over addresses */
 #define PLAN_OVERLAP_LEVELS  51u        /**< granules of 4 KiB, 8 KiB, 16 KiB, ... */
 #define PLAN_OVERLAP_RUNS    8u         /**< stretches of memory that are written upwards at the same time */
+#define PLAN_OVERLAP_WORDS   64u        /**< a power of two: words that are added to again and again */
 #define PLAN_OVERLAP_LOST    UINT64_MAX /**< ticket of an op that is not kept exactly */
 
 enum plan_overlap_answer {
@@ -35,7 +36,8 @@ struct plan_overlap_entry {
     uint64_t count;       /**< whole: it was the count-th on its lane */
     uint32_t lanes;       /**< else bit k: count[k][slot of the entry] holds, PLAN_MESSAGE included */
     struct plan_overlap_state {
-        uint8_t run;  /**< it lies in run[run]; PLAN_OVERLAP_RUNS: in none, so it is in the hash */
+        uint8_t
+            run; /**< it lies in run[run]; PLAN_OVERLAP_RUNS: in none, so it is in the hash; above: a word's, see plan_overlap_word */
         uint8_t how;  /**< enum plan_overlap_how */
         uint8_t lane; /**< BOUND, WHOLE: that one */
         uint8_t zero;
@@ -51,6 +53,12 @@ struct plan_overlap_run {
     bool same;
 };
 
+/** A word that atomics are on their way to: all its entries have its range. Those of word[w] have PLAN_OVERLAP_RUNS + 1 + w for a run. */
+struct plan_overlap_word {
+    uint64_t addr;
+    uint64_t entries; /**< 0: free */
+};
+
 /**
  * The ranges written to one peer and not yet known to be flushed. Zeroed at first; about 60 KiB. Entries are numbered
  * from 0 in the order of acceptance (tickets); entry t lies in entry[t % PLAN_OVERLAP_ENTRIES].
@@ -64,7 +72,10 @@ struct plan_overlap {
     uint64_t clear;                 /**< nothing lies between its end and here; below its end: unknown */
     uint64_t hash_first, hash_last; /**< all that is hashed lies between these, where levels is not 0 */
     struct plan_overlap_run run[PLAN_OVERLAP_RUNS];
-    uint64_t newest[PLAN_OVERLAP_LEVELS]; /**< the last ticket of a level */
+    uint64_t words;                                        /**< entries of all words */
+    uint64_t word_first, word_last;                        /**< where words is not 0 they lie between these */
+    struct plan_overlap_word words_at[PLAN_OVERLAP_WORDS]; /**< by a hash of the address */
+    uint64_t newest[PLAN_OVERLAP_LEVELS];                  /**< the last ticket of a level */
     uint64_t bucket[PLAN_OVERLAP_BUCKETS];
     struct plan_overlap_entry entry[PLAN_OVERLAP_ENTRIES];
     uint64_t count[PLAN_COUNTS]
@@ -89,6 +100,9 @@ enum plan_overlap_answer plan_overlap_check(const struct plan_overlap *table, co
 
 /** An op on [addr, addr + len), len >= 1, was accepted, nothing of it posted. Its ticket; PLAN_OVERLAP_LOST: no place. */
 uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t len);
+
+/** The same of an atomic on 8 bytes: many go to few words, which are found at once. */
+uint64_t plan_overlap_add_atomic(struct plan_overlap *table, uint64_t addr);
 
 /** plan_overlap_check() and plan_overlap_add() in one, by the short way: where the op goes on at the end of the run that grew
  *  last and lies outside of all others, true and its ticket. False: ask them. */
