@@ -52,6 +52,8 @@ WORKLOADS = (
     ("get 64K", "get --size 64K", 200, 600),
     ("atomic add", "atomic --fabric nodes=4", 1000, 3000),
     ("atomic xor, by the target", "atomic --op xor --fabric nodes=4", 400, 1200),
+    ("DeepEP, FP8, a token", "moe --moe-phase dispatch-fp8", 2048, 4096),
+    ("DeepEP, 4 nodes, a token", "moe --moe-phase combine --fabric nodes=4", 2048, 4096),
 )
 
 
@@ -94,7 +96,7 @@ def measure(braid, arguments, count, folder):
     handle, out = tempfile.mkstemp(dir=folder)
     os.close(handle)
     done = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", braid, "bench", *arguments.split(),
-                           "--count", str(count), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+                           "--moe-tokens" if arguments.startswith("moe") else "--count", str(count), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"callgrind-costs: {arguments}: status {done.returncode}\n{done.stderr[-2000:]}")
     return objects(out), json.loads(done.stdout)["runs"][0]["work"]

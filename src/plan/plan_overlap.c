@@ -291,6 +291,20 @@ static ATTR_SLOW void plan_overlap_hash(struct plan_overlap *table, struct plan_
     table->newest[level] = ticket;
 }
 
+/* Some words lie behind the run that grows last. */
+static void plan_overlap_words(struct plan_overlap *table)
+{
+    if (table->word_first > table->run[table->recent].last) {
+        plan_overlap_obstacle(table, table->word_first, table->word_last);
+        return;
+    }
+    for (unsigned w = 0; w < PLAN_OVERLAP_WORDS; w++) {
+        const struct plan_overlap_word *word = &table->words_at[w];
+        if (word->entries)
+            plan_overlap_obstacle(table, word->addr, word->addr + (PLAN_OVERLAP_WORD - 1));
+    }
+}
+
 /* Another run grows last: how far may it? That stays true while others go. */
 static ATTR_SLOW void plan_overlap_turn(struct plan_overlap *table, unsigned recent)
 {
@@ -301,11 +315,8 @@ static ATTR_SLOW void plan_overlap_turn(struct plan_overlap *table, unsigned rec
         const struct plan_overlap_run *run = &table->run[__builtin_ctz(left)];
         plan_overlap_obstacle(table, run->first, run->last);
     }
-    for (unsigned w = 0; table->words && w < PLAN_OVERLAP_WORDS; w++) {
-        const struct plan_overlap_word *word = &table->words_at[w];
-        if (word->entries)
-            plan_overlap_obstacle(table, word->addr, word->addr + (PLAN_OVERLAP_WORD - 1));
-    }
+    if (table->words && table->word_last > table->run[recent].last)
+        plan_overlap_words(table);
     if (table->levels)
         plan_overlap_obstacle(table, table->hash_first, table->hash_last);
     if (table->lost)
