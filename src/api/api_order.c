@@ -156,9 +156,12 @@ bool api_order_accept(struct api_peer *peer, struct api_word *word)
     return false;
 }
 
-/* A word op has been posted, or waits. What it and others have built leaves now. */
+/* A word op has been posted, or waits. What it and others have built leaves now. Where it waits for bulk that the lanes have no room
+ * for, a pass that finds one drained will see to both. */
 static void api_order_leave(struct api_peer *peer, const struct api_word *word, bool posted)
 {
+    if (!posted && peer->put.held && peer->fifo_marked != peer->fifo_head)
+        return;
     if (!posted || word->kind == PLAN_WORD_MESSAGE || !api_idle(peer)) {
         api_drive(peer, true);
         return;
