@@ -331,6 +331,16 @@ static int bench_braid_progress(void *self)
     return n;
 }
 
+static int bench_braid_progress_soon(void *self)
+{
+    struct bench_braid *t = self;
+    uint64_t began = bench_braid_begin(t, 0);
+    int n = braid_progress_soon(t->ch);
+
+    bench_braid_end(t, began, 0, 0);
+    return n;
+}
+
 static int bench_braid_quiet(void *self, int pe)
 {
     struct bench_braid *t = self;
@@ -354,5 +364,6 @@ const struct bench_transport bench_braid = {
     .look = bench_braid_look,
     .deferred = bench_braid_deferred,
     .progress = bench_braid_progress,
+    .progress_soon = bench_braid_progress_soon,
     .quiet = bench_braid_quiet,
 };

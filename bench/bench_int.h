@@ -59,6 +59,8 @@ struct bench_transport {
     /** Word ops that wait for others to be visible. NULL: it cannot tell. */
     uint64_t (*deferred)(void *self);
     int (*progress)(void *self);
+    /** Behind an op, where more are at hand: progress if it is due, see braid_progress_soon(). NULL: a transport that knows itself. */
+    int (*progress_soon)(void *self);
     int (*quiet)(void *self, int pe);
 };
 

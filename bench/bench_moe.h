@@ -127,7 +127,6 @@ struct bench_moe_pe {
     struct bench_moe_channel *channel; /* owned */
     struct bench_moe_ask *ask;         /* a ring; owned */
     size_t asked, taken, room;         /* room: a power of two, or 0 */
-    unsigned weight;                   /* of what was taken since progress was last made within a batch */
     bool paid;                         /* the proxy has, for the request that is next */
     bool fences;                       /* they are requests */
     bool running;                      /* its kernels are */
@@ -201,9 +200,6 @@ void bench_moe_post(struct bench_moe_pe *p, const struct bench_moe_ask *a);
 void bench_moe_fence(struct bench_moe_pe *p);
 /** Fence, where bytes went before, and add. */
 void bench_moe_signal(struct bench_moe_pe *p, int rank, size_t word, uint64_t value);
-/** For libbraid without a plugin around it: whether progress is made behind this request, as braid's plugin makes it where puts are
- *  long (nvs_ask_due(); a test compares the two). *weight is what those since the last time weighed. */
-bool bench_moe_ask_due(unsigned *weight, const struct bench_moe_ask *a);
 /** The proxy takes a batch. How many requests, or a negative errno. */
 int bench_moe_take(struct bench_moe_pe *p);
 

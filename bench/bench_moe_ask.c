@@ -10,13 +10,10 @@
 #include <string.h>
 
 enum {
-    BENCH_MOE_BATCH = 32,     /* NVSHMEM's */
-    BENCH_MOE_FENCES = 32,    /* all lanes of a warp call the fence, and each posts a request where there is one */
-    BENCH_MOE_ROOM = 256,     /* a power of two */
-    BENCH_MOE_LOOK_NS = 1000, /* kernels go on while the proxy works; they are looked after so often */
-    BENCH_MOE_PUT_WEIGHT = 4,
-    BENCH_MOE_ADD_WEIGHT = 2,
-    BENCH_MOE_WEIGHT = 6
+    BENCH_MOE_BATCH = 32,    /* NVSHMEM's */
+    BENCH_MOE_FENCES = 32,   /* all lanes of a warp call the fence, and each posts a request where there is one */
+    BENCH_MOE_ROOM = 256,    /* a power of two */
+    BENCH_MOE_LOOK_NS = 1000 /* kernels go on while the proxy works; they are looked after so often */
 };
 
 void bench_moe_post(struct bench_moe_pe *p, const struct bench_moe_ask *a)
@@ -66,21 +63,12 @@ static int bench_moe_hand_over(struct bench_moe_pe *p, const struct bench_moe_as
     return t->atomic(pe->transport_self, a->rank, pe->remote[a->rank] + a->to, &add, NULL, NULL);
 }
 
-bool bench_moe_ask_due(unsigned *weight, const struct bench_moe_ask *a)
-{
-    *weight += a->kind == BENCH_MOE_PUT ? BENCH_MOE_PUT_WEIGHT : BENCH_MOE_ADD_WEIGHT;
-    if (*weight < BENCH_MOE_WEIGHT)
-        return false;
-    *weight = 0;
-    return true;
-}
-
-/* Behind a request that was taken: 0 or more, or a negative errno. */
-static int bench_moe_keep_up(struct bench_moe_pe *p, const struct bench_moe_ask *a)
+/* Behind a request that was taken, as braid's plugin does (nvs_asked()): 0 or more, or a negative errno. */
+static int bench_moe_keep_up(struct bench_moe_pe *p)
 {
     const struct bench_transport *t = p->pe->transport;
 
-    return !t->has_proxy && bench_moe_ask_due(&p->weight, a) ? t->progress(p->pe->transport_self) : 0;
+    return t->progress_soon ? t->progress_soon(p->pe->transport_self) : 0;
 }
 
 int bench_moe_take(struct bench_moe_pe *p)
@@ -103,7 +91,7 @@ int bench_moe_take(struct bench_moe_pe *p)
         if (rc == -EAGAIN)
             break;
         if (rc >= 0)
-            rc = bench_moe_keep_up(p, &a);
+            rc = bench_moe_keep_up(p);
         if (rc < 0)
             return rc;
         p->paid = false;

@@ -26,7 +26,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PER_NS = 3.0
 # Rows that grow together in nearly every run, so that a fit gives one of them what is another's: in ns, by the functions that do
 # the work (callgrind_annotate): braid_put(); rail_next(); what a list does; of a pass that finds nothing, what is there once a rail;
-# of a flush, its post, its end, and the entries that are forgotten after it.
+# of a flush, its post, its end, and the entries that are forgotten after it; of a word that waits, what it costs more than one that need not.
 KNOWN = {"braid_put": 51.0, "braid_list": 50.0, "braid_retired": 12.0, "braid_poll": 20.0, "braid_pass": 26.0, "braid_flush": 300.0}
 
 # name, arguments of braid bench, two counts

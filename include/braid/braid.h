@@ -453,6 +453,13 @@ int braid_progress(struct braid_channel *ch);
 /** As braid_progress(), but 0 at once where another thread is inside a call on the channel: that one moves it on. */
 int braid_progress_try(struct braid_channel *ch);
 
+/**
+ * As braid_progress() where that was made so long ago that lanes may soon run dry of what they hold, a round trip's worth: two thirds of
+ * one, the shortest seen to another PE. Else 0 at once. For a caller with many ops at hand, as a proxy with a batch of requests: behind
+ * each of them.
+ */
+int braid_progress_soon(struct braid_channel *ch);
+
 /** One turn of a blocking loop, for a caller whose op was -EAGAIN: moves on this channel and every other that nobody is inside
  *  of, and where nothing moved waits by the wait callback. 0, -EINVAL, or what the callback said. */
 int braid_turn(struct braid_channel *ch);

@@ -224,7 +224,6 @@ struct nvs_plugin {
     struct nvs_regions regions;
     struct nvs_fetches fetches;
     struct nvs_keys keys[NVS_CHANNELS];
-    unsigned asked; /**< by the proxy since progress was last made: see nvs_asked() */
 };
 
 /** What the host holds: its block, and behind it our own way back to the state, the same in every version. */
@@ -289,33 +288,13 @@ static inline bool nvs_again(struct nvs_plugin *p, unsigned channel, int *rc)
     return *rc == 0;
 }
 
-/* What requests weigh, and how much is asked for between two passes of progress at most. bench_moe_ask_due() is the same for
- * libbraid without a plugin; a test compares the two. */
-enum { NVS_ASK_SHORT = 1, NVS_ASK_WORD = 2, NVS_ASK_LONG = 4, NVS_ASK_MOST = 6, NVS_LONG_BYTES = 32768 };
-
-/** The weight of a put or get of so many bytes. */
-static inline unsigned nvs_ask_weight(size_t len)
+/** Behind an op that was accepted. The proxy makes up to 32 requests between two calls of progress, 50 us of them where puts are long,
+ *  and a lane holds a round trip's worth: it would run dry while more waits in software. So progress is made in between, as often as
+ *  that needs. */
+static inline void nvs_asked(struct nvs_plugin *p, unsigned channel)
 {
-    return len >= NVS_LONG_BYTES ? NVS_ASK_LONG : NVS_ASK_SHORT;
-}
-
-/** Whether progress is due behind a request of that weight; *asked is what those since the last time weighed. */
-static inline bool nvs_ask_due(unsigned *asked, unsigned weight)
-{
-    *asked += weight;
-    if (*asked < NVS_ASK_MOST)
-        return false;
-    *asked = 0;
-    return true;
-}
-
-/** Behind an op that was accepted. The proxy makes up to 32 requests between two calls of progress, 50 us of them where puts are
- *  long, and a lane holds a round trip's worth: it would run dry while more waits in software. So progress is made in between. The
- *  proxy's thread alone drives its channel, so the count needs no lock. */
-static inline void nvs_asked(struct nvs_plugin *p, unsigned channel, unsigned weight)
-{
-    if (channel == NVS_PROXY_CHANNEL && nvs_ask_due(&p->asked, weight))
-        braid_progress(p->channel[channel]);
+    if (channel == NVS_PROXY_CHANNEL)
+        braid_progress_soon(p->channel[channel]);
 }
 
 /* ---- nvshmem_init.c ---- */

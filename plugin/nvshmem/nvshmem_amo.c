@@ -175,7 +175,7 @@ static int nvs_amo_call(void *transport, int pe, int desc, bool is_float, const 
     int rc = nvs_amo_issue(p, nvs_channel_of(qp), pe, desc, is_float, mem, (unsigned)bytes);
 
     if (!rc)
-        nvs_asked(p, nvs_channel_of(qp), NVS_ASK_WORD);
+        nvs_asked(p, nvs_channel_of(qp));
     return rc ? nvs_op_failed(p, "an atomic", pe, rc) : 0;
 }
 

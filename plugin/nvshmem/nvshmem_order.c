@@ -67,7 +67,6 @@ static int nvs_progress_failed(struct nvs_plugin *p)
 int nvs_progress(void *transport)
 {
     struct nvs_plugin *p = nvs_plugin_of(transport);
-    p->asked = 0;
     int rc = braid_progress(p->channel[NVS_PROXY_CHANNEL]);
 
     if (rc >= 0) /* not waiting for a thread of the host's that is inside */

@@ -42,7 +42,7 @@ static int nvs_piece(struct nvs_plugin *p, unsigned channel, int pe, int desc, s
                              : braid_get(ch, pe, local, remote, len, &p->done[channel]);
     while (nvs_again(p, channel, &rc));
     if (!rc)
-        nvs_asked(p, channel, nvs_ask_weight(len));
+        nvs_asked(p, channel);
     return rc;
 }
 
@@ -102,7 +102,7 @@ static int nvs_p(struct nvs_plugin *p, unsigned channel, int pe, const struct nv
         rc = braid_p(p->channel[channel], pe, remote, value, (unsigned)bytes, &p->done[channel]);
     while (nvs_again(p, channel, &rc));
     if (!rc)
-        nvs_asked(p, channel, NVS_ASK_WORD);
+        nvs_asked(p, channel);
     return rc;
 }
 

@@ -94,7 +94,7 @@ static int nvs_put_signal_call(void *transport, int pe, const struct nvs_rma_ver
         return nvs_op_failed(p, "a put with signal whose vectors differ in length", pe, -EINVAL);
     rc = nvs_signal_whole(&c) ? nvs_put_signal_once(p, channel, pe, &c) : nvs_put_signal_parts(p, channel, pe, &c);
     if (!rc)
-        nvs_asked(p, channel, NVS_ASK_LONG);
+        nvs_asked(p, channel);
     if (!rc && !verb->is_nbi)
         rc = braid_quiet(p->channel[channel], pe);
     return rc ? nvs_op_failed(p, "a put with signal", pe, rc) : 0;

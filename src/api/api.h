@@ -70,6 +70,8 @@ struct braid_channel {
     uint64_t now_ns;        /**< time of the current pass, or of the last that moved something */
     uint64_t since_ns;      /**< what the current pass has found had not ended then */
     bool busy;              /**< the last pass moved something */
+    uint64_t trip_ns;       /**< the shortest round trip to another PE; UINT64_MAX: none is known */
+    uint64_t soon_ns;       /**< when braid_progress_soon() last made a pass */
     uint64_t ask_ns;        /**< when the first of those below is overdue; read by other threads */
     bool message_held;      /**< of some peer: a mailbox slot that becomes free gives no event */
     uint32_t asking;        /**< target-executed atomics of all peers without an answer */

@@ -413,8 +413,11 @@ static void api_bulk_speed(struct api_peer *peer, struct api_flow *flow, unsigne
 
 static void api_bulk_rtt(struct api_peer *peer, struct api_flow *flow, unsigned k)
 {
+    struct braid_channel *ch = peer->channel;
     api_bulk_pace(peer, flow, k);
     plan_pace_even(flow->lane, flow->rate, peer->lane_count);
+    if (peer->pe != ch->braid->my_pe || ch->braid->n_pes == 1)
+        ch->trip_ns = min_u64(ch->trip_ns, flow->lane[k].rtt_ns);
 }
 
 void api_bulk_trip(struct api_peer *peer, unsigned k, uint64_t rtt_ns)

@@ -86,6 +86,7 @@ static int api_channel_memory(struct braid_channel *ch, const struct api_pairs *
         ops += (uint64_t)pairs[pe].count * b->options.sq_depth;
     ops = min_u64(ops, API_MAX_OPS);
     ch->fifo_mask = places - 1;
+    ch->trip_ns = UINT64_MAX;
     ch->peers = calloc((size_t)b->n_pes, sizeof(*ch->peers));
     ch->fifo = calloc((size_t)b->n_pes * places, sizeof(*ch->fifo));
     if (!ch->peers || !ch->fifo)

@@ -391,6 +391,21 @@ int braid_progress_try(struct braid_channel *ch)
     return (int)moved;
 }
 
+int braid_progress_soon(struct braid_channel *ch)
+{
+    if (!ch)
+        return -EINVAL;
+    api_enter(ch);
+    uint64_t now = clock_now(&ch->braid->clock), trip_ns = ch->trip_ns == UINT64_MAX ? 0 : ch->trip_ns;
+    unsigned moved = 0;
+    if (plan_pass_due(max_u64(ch->now_ns, ch->soon_ns), now, trip_ns)) {
+        ch->soon_ns = now;
+        moved = api_pass(ch);
+    }
+    api_leave(ch);
+    return (int)moved;
+}
+
 int braid_turn(struct braid_channel *ch)
 {
     if (!ch)

@@ -200,7 +200,8 @@ static inline bool api_put_quick(struct braid_channel *ch, int pe, const struct 
     struct api_flow *flow = &peer->put;
     if (len <= PLAN_WORD_MAX || len > peer->plain_max || flow->waiting >= b->options.bulk_depth || !ch->op_free ||
         !api_put_quick_key(peer, dst, len) || !api_put_quick_local(ch, src, len) ||
-        !plan_overlap_append(&peer->overlap, dst->addr, len, &ticket))
+        (!plan_overlap_append(&peer->overlap, dst->addr, len, &ticket) &&
+         !plan_overlap_apart(&peer->overlap, dst->addr, len, &ticket)))
         return false;
     /* The public handle is const because an op changes nothing about it; that it is in use is counted inside. */
     struct braid_mem *mem = (struct braid_mem *)(uintptr_t)src->mem;

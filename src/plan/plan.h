@@ -233,6 +233,10 @@ struct plan_pace_in {
  */
 void plan_pace(const struct plan_pace_in *in, struct plan_lane *lane);
 
+/** Whether a caller with more ops at hand should make a pass of progress: the last one was at last_ns. What a lane holds keeps it busy
+ *  for a round trip of trip_ns at least. */
+bool plan_pass_due(uint64_t last_ns, uint64_t now_ns, uint64_t trip_ns);
+
 /**
  * Sets the round trip that predictions use, after plan_pace() of any lane: the least one of all live lanes. Ports of two
  * hosts are equally far from each other; that one is measured longer than another shows where a probe or flush had to

@@ -416,6 +416,16 @@ bool plan_overlap_append(struct plan_overlap *table, uint64_t addr, uint64_t len
     return true;
 }
 
+bool plan_overlap_apart(struct plan_overlap *table, uint64_t addr, uint64_t len, uint64_t *ticket)
+{
+    if (table->levels || table->lost || table->head - table->tail == PLAN_OVERLAP_ENTRIES ||
+        len > PLAN_OVERLAP_LONGEST || plan_overlap_in_run(table, addr, plan_overlap_last(addr, len)))
+        return false;
+    *ticket = plan_overlap_add(table, addr, len);
+    table->entry[plan_overlap_slot(*ticket)].state.how = table->fresh;
+    return true;
+}
+
 void plan_overlap_posted(struct plan_overlap *table, uint64_t ticket, unsigned lane, uint64_t count, bool last)
 {
     if (ticket == PLAN_OVERLAP_LOST) {

@@ -12,7 +12,7 @@
 #define PLAN_OVERLAP_ENTRIES 256u       /**< ops that are kept exactly */
 #define PLAN_OVERLAP_BUCKETS 512u       /**< of the hash over addresses */
 #define PLAN_OVERLAP_LEVELS  51u        /**< granules of 4 KiB, 8 KiB, 16 KiB, ... */
-#define PLAN_OVERLAP_RUNS    8u         /**< stretches of memory that are written upwards at the same time */
+#define PLAN_OVERLAP_RUNS    16u        /**< stretches of memory that are written upwards at the same time */
 #define PLAN_OVERLAP_WORDS   64u        /**< a power of two: words that are added to again and again */
 #define PLAN_OVERLAP_LOST    UINT64_MAX /**< ticket of an op that is not kept exactly */
 
@@ -107,6 +107,10 @@ uint64_t plan_overlap_add_atomic(struct plan_overlap *table, uint64_t addr);
 /** plan_overlap_check() and plan_overlap_add() in one, by the short way: where the op goes on at the end of the run that grew
  *  last and lies outside of all others, true and its ticket. False: ask them. */
 bool plan_overlap_append(struct plan_overlap *table, uint64_t addr, uint64_t len, uint64_t *ticket);
+
+/** The same of an op that goes on elsewhere, or begins something: true and its ticket where it lies outside of all runs and words, and
+ *  they are all that there is. */
+bool plan_overlap_apart(struct plan_overlap *table, uint64_t addr, uint64_t len, uint64_t *ticket);
 
 /** An op that has been added goes whole on this lane, before all that is added later: what overlaps it may follow there although nothing
  *  of it has been posted. Not for word ops, which may wait for others. */

@@ -72,6 +72,12 @@ void plan_threshold(uint32_t piece_cost_ns, uint32_t mib_ns, uint64_t total_weig
     out->stripe_min = 2 * out->piece_min;
 }
 
+bool plan_pass_due(uint64_t last_ns, uint64_t now_ns, uint64_t trip_ns)
+{
+    /* A third is left for the pass itself, and for what was under way when it became due. */
+    return now_ns >= last_ns && now_ns - last_ns >= trip_ns / 3 * 2;
+}
+
 void plan_pace_even(struct plan_lane *lane, const struct plan_rate *rate, unsigned lanes)
 {
     uint32_t least = UINT32_MAX;

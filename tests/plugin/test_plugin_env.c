@@ -15,7 +15,6 @@
 
 #include <cmocka.h>
 
-#include "bench_moe.h"
 #include "nvshmem.h"
 
 /* ---- a fake environment ---- */
@@ -499,51 +498,9 @@ static void kernels_flush_where_cuda_promises_no_order(void **state)
     assert_true(nvs_cst_needed(-EIO, 1));
 }
 
-/* ---- progress within a batch ---- */
-
-static void progress_is_due_behind_so_much(void **state)
-{
-    static const struct {
-        const char *requests; /* l: put of 32 KiB, s: of a byte less, w: word */
-        const char *due;      /* behind which of them */
-    } row[] = {{"llll", "-+-+"}, {"wwwwww", "--+--+"}, {"ssssssss", "-----+--"}, {"lwlw", "-+-+"}, {"sslsw", "--+--"}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-        unsigned asked = 0;
-
-        for (size_t k = 0; row[i].requests[k]; k++) {
-            char what = row[i].requests[k];
-            bool due = nvs_ask_due(&asked, what == 'w' ? NVS_ASK_WORD : nvs_ask_weight(what == 'l' ? 32768 : 32767));
-
-            assert_int_equal(due ? '+' : '-', row[i].due[k]);
-        }
-    }
-}
-
-/* bench moe drives libbraid as this plugin does. */
-static void the_bench_makes_progress_at_the_same_places(void **state)
-{
-    unsigned asked = 0, weight = 0, due = 0;
-
-    (void)state;
-    for (unsigned i = 0; i < 10000; i++) {
-        struct bench_moe_ask a = {.len = 1 << 20};
-        bool put = i * 2654435761u >> 31, now;
-
-        a.kind = put ? BENCH_MOE_PUT : BENCH_MOE_ADD;
-        now = bench_moe_ask_due(&weight, &a);
-        due += now;
-        assert_int_equal(now, nvs_ask_due(&asked, put ? nvs_ask_weight(a.len) : NVS_ASK_WORD));
-    }
-    assert_true(due > 1000);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(progress_is_due_behind_so_much),
-        cmocka_unit_test(the_bench_makes_progress_at_the_same_places),
         cmocka_unit_test(kernels_flush_where_cuda_promises_no_order),
         cmocka_unit_test(defaults_are_what_a_host_expects),
         cmocka_unit_test(variables_become_settings),

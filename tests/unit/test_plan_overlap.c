@@ -124,7 +124,8 @@ static void model_add(struct model *m, uint64_t addr, uint64_t len, bool shortly
 {
     struct model_op *op = &m->op[m->ops++];
     *op = (struct model_op){.first = addr, .last = addr + len - 1};
-    if (shortly && plan_overlap_append(&m->table, addr, len, &op->ticket)) {
+    if (shortly && (plan_overlap_append(&m->table, addr, len, &op->ticket) ||
+                    plan_overlap_apart(&m->table, addr, len, &op->ticket))) {
         unsigned lane;
         assert_int_equal(model_check(m, m->ops - 1, op->first, op->last, &lane), PLAN_OVERLAP_NONE);
         appended++;
