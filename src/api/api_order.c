@@ -163,7 +163,7 @@ static void api_order_leave(struct api_peer *peer, const struct api_word *word, 
     if (!posted && peer->put.held && peer->fifo_marked != peer->fifo_head)
         return;
     if (!posted || word->kind == PLAN_WORD_MESSAGE || !api_idle(peer)) {
-        api_drive(peer, true);
+        api_drive(peer, posted);
         return;
     }
     peer->channel->count.lists++;

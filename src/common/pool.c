@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define POOL_ALIGN 16u
+#define POOL_MORE  32u /* objects; those of an op fill a page */
 
 int pool_init(struct pool *pool, size_t count, size_t size)
 {
@@ -23,6 +24,16 @@ int pool_init(struct pool *pool, size_t count, size_t size)
         return -ENOMEM;
     *pool = (struct pool){.memory = memory, .fresh = memory, .end = memory + bytes, .size = size};
     return 0;
+}
+
+__attribute__((noinline, cold)) void *pool_refill(struct pool *pool)
+{
+    size_t left = (size_t)(pool->end - pool->fresh) / max_u64(pool->size, 1), n = left < POOL_MORE ? left : POOL_MORE;
+    pool->fresh += n * pool->size;
+    /* Backwards, so that objects come out in address order: neighbours in time are neighbours in cache. */
+    for (size_t i = 1; i <= n; i++)
+        pool_put(pool, pool->fresh - i * pool->size);
+    return pool->free_list;
 }
 
 void pool_fini(struct pool *pool)

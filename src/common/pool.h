@@ -10,7 +10,7 @@
 /** Embedded in its owner. One thread at a time. */
 struct pool {
     void *memory;
-    void *free_list; /* given back */
+    void *free_list;
     unsigned char
         *fresh; /* from here to end: never taken, so that the memory behind it is not touched before it is used */
     unsigned char *end;
@@ -23,25 +23,22 @@ int pool_init(struct pool *pool, size_t count, size_t size) ATTR_CHECK_RESULT;
 /** Frees the pool; objects still out become invalid. A zeroed pool is allowed. */
 void pool_fini(struct pool *pool);
 
-/** The object that the next pool_get() would take, or NULL. It stays in the pool. */
-static inline void *pool_next(const struct pool *pool)
+/** Puts some of the objects that were never taken into an empty list. The first, or NULL where there are none. */
+void *pool_refill(struct pool *pool);
+
+/** The object that the next pool_get() takes, or NULL. It stays in the pool. */
+static inline void *pool_next(struct pool *pool)
 {
-    if (pool->free_list)
-        return pool->free_list;
-    return pool->fresh < pool->end ? pool->fresh : NULL;
+    void *object = pool->free_list;
+    return object ? object : pool_refill(pool);
 }
 
 /** Takes an object, or NULL where none is left. Behind its first pointer's worth it is as it was given back, at first zeroed. */
 static inline void *pool_get(struct pool *pool)
 {
-    void *object = pool->free_list;
-    if (object) {
+    void *object = pool_next(pool);
+    if (object)
         memcpy(&pool->free_list, object, sizeof(void *));
-    } else if (pool->fresh < pool->end) {
-        /* In address order: neighbours in time are neighbours in cache. */
-        object = pool->fresh;
-        pool->fresh += pool->size;
-    }
     return object;
 }
 
