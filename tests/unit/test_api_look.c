@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_api_look.c - what bulk takes for the state of its lanes is that of now: after a pass in which the clock stood still, and
- * after time in which only another peer moved. Over a fake device. Links api.
+ * after time in which only another peer moved; and looks are made when they are due, and lists posted when somebody waits for
+ * them. Over a fake device. Links api.
  */
 #include "peer_rig.h"
 
@@ -63,12 +64,105 @@ static void time_passes_while_another_peer_moves(void **state)
     assert_int_equal(pending(PEER + 1), 2);
 }
 
+/* Behind many ops in a row: not each time, and not after much longer than lanes hold. */
+static void progress_is_due_when_lanes_may_run_dry(void **state)
+{
+    (void)state;
+    make_peer("pace=auto", -1);
+    assert_int_equal(braid_progress_soon(NULL), -EINVAL);
+    rig.now += 1000000000;
+    assert_true(braid_progress_soon(rig.ch) >= 0); /* since connecting */
+    uint64_t passes = stats().passes, due_ns = 0;
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(braid_progress_soon(rig.ch), 0);
+    assert_int_equal(stats().passes, passes);
+    assert_int_equal(put_to(1, 0, MEDIUM), 0);
+    fake_end(rig.qp[PEER], 0);
+    for (uint64_t from = rig.now; rig.done.ok == 0; due_ns = rig.now - from) {
+        assert_true(due_ns < 100000);
+        rig.now += 10;
+        assert_in_range(braid_progress_soon(rig.ch), 0, 1);
+    }
+    print_message("# a pass is due after %lu ns\n", due_ns);
+    assert_true(due_ns > 1000);
+    assert_int_equal(stats().passes, passes + 1);
+    /* Another pass is one too. */
+    rig.now += due_ns - 20;
+    assert_int_equal(put_to(1, 0, MEDIUM), 0);
+    fake_end(rig.qp[PEER], 0);
+    assert_true(braid_progress(rig.ch) > 0);
+    rig.now += due_ns - 20;
+    assert_int_equal(braid_progress_soon(rig.ch), 0);
+    rig.now += 20;
+    passes = stats().passes;
+    assert_int_equal(braid_progress_soon(rig.ch), 0);
+    assert_int_equal(stats().passes, passes + 1);
+}
+
+static int signal_to(int pe)
+{
+    return braid_signal_add(rig.ch, pe, there(BYTES - 8), 1, &rig.done);
+}
+
+/* Its bulk waits for a pass that finds a lane drained, and so does it. */
+static void a_signal_behind_bulk_that_waits_drives_nothing(void **state)
+{
+    (void)state;
+    make_peer("pace=auto", -1);
+    for (size_t i = 0; i < PUTS; i++)
+        assert_int_equal(put_to(1, i * LONG, LONG), 0);
+    struct braid_channel_stats before = stats();
+    assert_true(before.waiting_puts > 0);
+    assert_int_equal(signal_to(1), 0);
+    assert_int_equal(stats().drives, before.drives);
+    assert_int_equal(stats().lists, before.lists);
+    for (unsigned turns = 0; rig.done.ok < PUTS + 1; turns++) {
+        assert_true(turns < 10000 && pending(PEER) + pending(PEER + 1) > 0);
+        for (unsigned lane = PEER; lane < PEER + 2; lane++) {
+            if (pending(lane) > 0)
+                end(lane, pending(lane));
+        }
+        assert_true(braid_progress(rig.ch) >= 0);
+    }
+    assert_int_equal(rig.done.failed, 0);
+}
+
+/* What is built on a lane that is busy for a while gains nothing by being posted now, though a signal waits for it. */
+static void a_signal_that_waits_does_not_ring_busy_lanes(void **state)
+{
+    (void)state;
+    make_peer("pace=auto", -1);
+    size_t at = 0, posted;
+    /* Up to the first put that is built and left. */
+    do {
+        posted = pending(PEER) + pending(PEER + 1);
+        assert_true(at < 64);
+        assert_int_equal(put_to(1, at++ * MEDIUM, MEDIUM), 0);
+    } while (pending(PEER) + pending(PEER + 1) > posted);
+    assert_int_equal(stats().waiting_puts, 0);
+    assert_int_equal(signal_to(1), 0); /* its flush goes at once, and with it all that was built */
+    posted = pending(PEER) + pending(PEER + 1);
+    assert_true(posted > at);
+    assert_int_equal(put_to(1, at++ * MEDIUM, MEDIUM), 0);
+    struct braid_channel_stats before = stats();
+    assert_int_equal(pending(PEER) + pending(PEER + 1), posted);
+    assert_int_equal(signal_to(1), 0);
+    assert_int_equal(pending(PEER) + pending(PEER + 1), posted);
+    assert_int_equal(stats().lists, before.lists);
+    fake_end(rig.qp[PEER], 0);
+    assert_true(braid_progress(rig.ch) > 0);
+    assert_true(pending(PEER) + pending(PEER + 1) >= posted); /* one has ended, the put has been posted */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(lanes_take_more_puts_though_the_clock_stands, drop),
         cmocka_unit_test_teardown(lanes_take_more_gets_though_the_clock_stands, drop),
         cmocka_unit_test_teardown(time_passes_while_another_peer_moves, drop),
+        cmocka_unit_test_teardown(progress_is_due_when_lanes_may_run_dry, drop),
+        cmocka_unit_test_teardown(a_signal_behind_bulk_that_waits_drives_nothing, drop),
+        cmocka_unit_test_teardown(a_signal_that_waits_does_not_ring_busy_lanes, drop),
     };
     return cmocka_run_group_tests_name("api_look", tests, NULL, NULL);
 }
