@@ -8,7 +8,7 @@
  * and shrinks at its front, and to be outside of all runs is nearly the whole test. Entries that fit no run are found by
  * hash: such a one is kept in granules of a power of two that is not below its length, hence in two of them at most. A put
  * looks up the granules it touches, in each size of granule that is in use. Chains run from newer to older tickets, so that
- * the oldest entries fall off their ends. Words that atomics go to are few and come again and again, in no order: they have places
+ * the oldest entries fall off their ends. Words are few and come again and again, in no order: they have places
  * of their own.
  */
 #include "plan.h"
@@ -152,7 +152,7 @@ static inline void plan_overlap_probe(const struct plan_overlap *table, const ui
 
 #define PLAN_OVERLAP_WORD 8u /* bytes of a word */
 
-/* Whether a range touches a word that atomics are on their way to. */
+/* Whether a range touches a word that ops are on their way to. */
 static ATTR_SLOW bool plan_overlap_on_word(const struct plan_overlap *table, uint64_t first, uint64_t last)
 {
     for (unsigned w = 0; w < PLAN_OVERLAP_WORDS; w++) {
@@ -323,6 +323,42 @@ static ATTR_SLOW void plan_overlap_turn(struct plan_overlap *table, unsigned rec
         plan_overlap_obstacle(table, table->lost_first, table->lost_last);
 }
 
+/* The place of a word. The upper bits of the product depend on all of the address. */
+static inline unsigned plan_overlap_place(uint64_t addr)
+{
+    return (unsigned)(addr * UINT64_C(0x9e3779b97f4a7c15) >> 58);
+}
+
+_Static_assert(PLAN_OVERLAP_WORDS == 1u << (64 - 58), "the hash has as many bits as there are places");
+
+/* The first op to a word. */
+static ATTR_SLOW void plan_overlap_begin_word(struct plan_overlap *table, struct plan_overlap_word *word, uint64_t addr)
+{
+    uint64_t last = addr + (PLAN_OVERLAP_WORD - 1);
+    word->addr = addr;
+    table->word_first = table->words ? min_u64(table->word_first, addr) : addr;
+    table->word_last = table->words ? max_u64(table->word_last, last) : last;
+    plan_overlap_obstacle(table, addr, last);
+}
+
+/* Whether a range is a word that has its place, or may have it. */
+static inline bool plan_overlap_is_word(const struct plan_overlap *table, uint64_t addr, uint64_t len)
+{
+    const struct plan_overlap_word *word = &table->words_at[plan_overlap_place(addr)];
+    return len == PLAN_OVERLAP_WORD && addr % PLAN_OVERLAP_WORD == 0 && (!word->entries || word->addr == addr);
+}
+
+static inline void plan_overlap_add_word(struct plan_overlap *table, struct plan_overlap_entry *e, uint64_t addr)
+{
+    unsigned w = plan_overlap_place(addr);
+    struct plan_overlap_word *word = &table->words_at[w];
+    if (!word->entries)
+        plan_overlap_begin_word(table, word, addr);
+    word->entries++;
+    table->words++;
+    e->state = (struct plan_overlap_state){.run = (uint8_t)(PLAN_OVERLAP_RUNS + 1 + w)};
+}
+
 uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t len)
 {
     uint64_t last = plan_overlap_last(addr, len), ticket = table->head;
@@ -330,13 +366,18 @@ uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t le
         return plan_overlap_lose(table, addr, last);
     struct plan_overlap_entry *e = &table->entry[plan_overlap_slot(ticket)];
     unsigned run = table->recent;
-    if (!(table->runs >> run & 1) || !plan_overlap_extends(&table->run[run], addr, last))
-        run = plan_overlap_find_run(table, addr, last);
+    bool grows = table->runs >> run & 1 && plan_overlap_extends(&table->run[run], addr, last);
     e->first = addr;
     e->last = last;
     e->lanes = 0;
-    e->state = (struct plan_overlap_state){.run = (uint8_t)run};
     table->head = ticket + 1;
+    if (!grows && plan_overlap_is_word(table, addr, len)) {
+        plan_overlap_add_word(table, e, addr);
+        return ticket;
+    }
+    if (!grows)
+        run = plan_overlap_find_run(table, addr, last);
+    e->state = (struct plan_overlap_state){.run = (uint8_t)run};
     if (run == PLAN_OVERLAP_RUNS) {
         plan_overlap_hash(table, e, ticket);
         return ticket;
@@ -354,45 +395,6 @@ uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t le
         plan_overlap_turn(table, run);
     else if (!recent)
         plan_overlap_obstacle(table, addr, last);
-    return ticket;
-}
-
-/* The place of a word. The upper bits of the product depend on all of the address. */
-static inline unsigned plan_overlap_place(uint64_t addr)
-{
-    return (unsigned)(addr * UINT64_C(0x9e3779b97f4a7c15) >> 58);
-}
-
-_Static_assert(PLAN_OVERLAP_WORDS == 1u << (64 - 58), "the hash has as many bits as there are places");
-
-/* The first atomic to a word. */
-static ATTR_SLOW void plan_overlap_begin_word(struct plan_overlap *table, struct plan_overlap_word *word, uint64_t addr)
-{
-    uint64_t last = addr + (PLAN_OVERLAP_WORD - 1);
-    word->addr = addr;
-    table->word_first = table->words ? min_u64(table->word_first, addr) : addr;
-    table->word_last = table->words ? max_u64(table->word_last, last) : last;
-    plan_overlap_obstacle(table, addr, last);
-}
-
-uint64_t plan_overlap_add_atomic(struct plan_overlap *table, uint64_t addr)
-{
-    uint64_t ticket = table->head;
-    unsigned w = plan_overlap_place(addr);
-    struct plan_overlap_word *word = &table->words_at[w];
-    if ((word->entries && word->addr != addr) || addr % PLAN_OVERLAP_WORD ||
-        ticket - table->tail == PLAN_OVERLAP_ENTRIES)
-        return plan_overlap_add(table, addr, PLAN_OVERLAP_WORD);
-    if (!word->entries)
-        plan_overlap_begin_word(table, word, addr);
-    word->entries++;
-    table->words++;
-    struct plan_overlap_entry *e = &table->entry[plan_overlap_slot(ticket)];
-    e->first = addr;
-    e->last = addr + (PLAN_OVERLAP_WORD - 1);
-    e->lanes = 0;
-    e->state = (struct plan_overlap_state){.run = (uint8_t)(PLAN_OVERLAP_RUNS + 1 + w)};
-    table->head = ticket + 1;
     return ticket;
 }
 

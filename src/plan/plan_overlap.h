@@ -13,7 +13,7 @@
 #define PLAN_OVERLAP_BUCKETS 512u       /**< of the hash over addresses */
 #define PLAN_OVERLAP_LEVELS  51u        /**< granules of 4 KiB, 8 KiB, 16 KiB, ... */
 #define PLAN_OVERLAP_RUNS    16u        /**< stretches of memory that are written upwards at the same time */
-#define PLAN_OVERLAP_WORDS   64u        /**< a power of two: words that are added to again and again */
+#define PLAN_OVERLAP_WORDS   64u        /**< a power of two: words of 8 bytes that do not go on from others */
 #define PLAN_OVERLAP_LOST    UINT64_MAX /**< ticket of an op that is not kept exactly */
 
 enum plan_overlap_answer {
@@ -53,7 +53,7 @@ struct plan_overlap_run {
     bool same;
 };
 
-/** A word that atomics are on their way to: all its entries have its range. Those of word[w] have PLAN_OVERLAP_RUNS + 1 + w for a run. */
+/** An aligned word of 8 bytes, as atomics and signals go to: all its entries have its range. Those of word[w] have PLAN_OVERLAP_RUNS + 1 + w for a run. */
 struct plan_overlap_word {
     uint64_t addr;
     uint64_t entries; /**< 0: free */
@@ -100,9 +100,6 @@ enum plan_overlap_answer plan_overlap_check(const struct plan_overlap *table, co
 
 /** An op on [addr, addr + len), len >= 1, was accepted, nothing of it posted. Its ticket; PLAN_OVERLAP_LOST: no place. */
 uint64_t plan_overlap_add(struct plan_overlap *table, uint64_t addr, uint64_t len);
-
-/** The same of an atomic on 8 bytes: many go to few words, which are found at once. */
-uint64_t plan_overlap_add_atomic(struct plan_overlap *table, uint64_t addr);
 
 /** plan_overlap_check() and plan_overlap_add() in one, by the short way: where the op goes on at the end of the run that grew
  *  last and lies outside of all others, true and its ticket. False: ask them. */
