@@ -248,22 +248,39 @@ static uint64_t api_bulk_until_word(const struct api_peer *peer)
     return peer->fifo[peer->fifo_marked & peer->channel->fifo_mask].puts - peer->put.handed;
 }
 
-/* Hands plain puts from the head of the queue to lane k: at most `most`, none over `longest`, and those that begin within
- * `budget` bytes. How many; head and bytes of the queue are brought up to date. Apart, for the sake of registers. */
-static __attribute__((noinline)) uint64_t api_bulk_burst(struct api_peer *peer, unsigned k, uint64_t most,
-                                                         uint64_t budget, uint64_t longest)
+/* The number on its lane of the last put before such a word, where those from number `count` on go there; UINT64_MAX: none waits. */
+static uint64_t api_bulk_word(const struct api_peer *peer, uint64_t count)
+{
+    uint64_t puts = api_bulk_until_word(peer);
+    return puts < UINT64_MAX - count ? count + puts : UINT64_MAX;
+}
+
+/* Puts up to number `count` of lane k have been handed on: from now on it is known what words behind them wait for. */
+static __attribute__((noinline)) void api_bulk_at_word(struct api_peer *peer, unsigned k, uint64_t count)
+{
+    peer->put.handed += count - peer->counts.posted[k];
+    peer->counts.posted[k] = count;
+    api_order_mark_all(peer);
+}
+
+/* Hands plain puts from the head of the queue to lane k: none over `longest`, and those that begin within `budget` bytes. How
+ * many; the queue is brought up to date but for the number that waits, and words that the puts were before are marked. Apart, for the
+ * sake of registers. */
+static __attribute__((noinline)) uint64_t api_bulk_burst(struct api_peer *peer, unsigned k, uint64_t budget,
+                                                         uint64_t longest)
 {
     struct api_flow *flow = &peer->put;
     unsigned local = peer->local_rail[k], remote = peer->remote_rail[k];
-    uint64_t bytes = 0, count = peer->counts.posted[k];
+    uint64_t bytes = 0, count = peer->counts.posted[k], first = count;
     struct api_op *op = flow->head;
     struct rail_writer writer;
-    most = min_u64(most, rail_write_begin(&writer, peer->lane[k], peer->max_msg, &bytes));
-    if (most == 0)
+    uint64_t end = rail_write_begin(&writer, peer->lane[k], peer->max_msg, &bytes);
+    if (end == 0)
         return 0;
     budget = min_u64(budget, bytes);
-    most += count;
-    do {
+    end += count;
+    uint64_t word = api_bulk_word(peer, count), most = min_u64(end, word);
+    for (;;) {
         struct rail_request request = {
             .epoch = op->epoch,
             .len = (uint32_t)op->left,
@@ -276,15 +293,26 @@ static __attribute__((noinline)) uint64_t api_bulk_burst(struct api_peer *peer, 
         rail_write(&writer, &request);
         plan_overlap_whole(&peer->overlap, op->ticket, k, ++count);
         op = op->next;
-    } while (count != most && writer.bytes < budget && op && op->plain && op->left <= longest);
+        if (count == most) {
+            if (count == word) {
+                api_bulk_at_word(peer, k, count);
+                word = api_bulk_word(peer, count);
+                most = min_u64(end, word);
+            }
+            if (count == end)
+                break;
+        }
+        if (writer.bytes >= budget || !op || !op->plain || op->left > longest)
+            break;
+    }
     flow->head = op;
     flow->bytes -= writer.bytes;
-    most = count - peer->counts.posted[k];
+    flow->handed += count - peer->counts.posted[k];
     peer->counts.posted[k] = count;
     plan_lane_posted(&flow->lane[k], peer->channel->now_ns, writer.bytes);
     rail_write_end(&writer);
     peer->channel->count.bursts++;
-    return most;
+    return count - first;
 }
 
 /* The longest plain put that goes whole on lane k: what may not be cut, and while much is queued its quantum. */
@@ -299,13 +327,13 @@ static uint64_t api_bulk_longest(const struct api_peer *peer, unsigned k)
 static unsigned api_bulk_plain(struct api_peer *peer, struct plan_pick *pick)
 {
     struct api_flow *flow = &peer->put;
-    uint64_t most = api_bulk_until_word(peer), n = 0, more;
-    for (; flow->head && flow->head->plain && pick->room && n < most; n += more) {
+    uint64_t n = 0, more;
+    for (; flow->head && flow->head->plain && pick->room; n += more) {
         unsigned k = plan_pick_lane(pick, flow->lane, flow->head->left);
         uint64_t longest = api_bulk_longest(peer, k);
         if (flow->head->left > longest)
             break;
-        more = api_bulk_burst(peer, k, most - n, plan_pick_burst(pick, flow->lane, k, flow->bytes), longest);
+        more = api_bulk_burst(peer, k, plan_pick_burst(pick, flow->lane, k, flow->bytes), longest);
         if (more == 0)
             break;
         plan_pick_posted(pick, flow->lane, k);
@@ -313,11 +341,8 @@ static unsigned api_bulk_plain(struct api_peer *peer, struct plan_pick *pick)
     if (!flow->head)
         flow->link = &flow->head;
     flow->waiting -= (uint32_t)n;
-    flow->handed += n;
     peer->channel->count.pieces += n;
     peer->channel->count.whole += n;
-    if (n == most)
-        api_order_mark_all(peer);
     return (unsigned)n;
 }
 
@@ -349,13 +374,23 @@ static void api_bulk_look(const struct api_peer *peer, struct api_flow *flow)
     flow->looked = true;
 }
 
+/* Whether every lane has so much on its way that none runs dry before the next pass. */
+static bool api_bulk_later(const struct api_peer *peer, const struct api_flow *flow)
+{
+    for (unsigned k = 0; k < peer->lane_count; k++) {
+        if (flow->lane[k].live && flow->lane[k].backlog * 2 <= flow->lane[k].window)
+            return false;
+    }
+    return flow->pick.weights > 0;
+}
+
 unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
 {
     unsigned moved = 0;
     struct plan_pick *pick = &flow->pick;
     struct plan_stripe plan;
     plan.next = plan.rests = 0;
-    flow->held = false;
+    flow->held = flow->later = false;
     if (flow->stale)
         api_bulk_refresh(peer, flow);
     api_bulk_look(peer, flow);
@@ -384,6 +419,7 @@ unsigned api_bulk_pump(struct api_peer *peer, struct api_flow *flow)
         if (rc || op->left == 0)
             api_bulk_finish(peer, flow, rc);
     }
+    flow->later = api_bulk_later(peer, flow);
     return moved;
 }
 
@@ -448,6 +484,7 @@ void api_bulk_acked(struct api_flow *flow, unsigned k, uint64_t bytes)
 void api_bulk_learn(struct api_peer *peer, struct api_flow *flow)
 {
     uint64_t now = peer->channel->now_ns;
+    flow->later = false;
     for (; flow->acked_lanes; flow->acked_lanes &= flow->acked_lanes - 1) {
         unsigned k = (unsigned)__builtin_ctz(flow->acked_lanes);
         struct plan_rate *rate = &flow->rate[k];

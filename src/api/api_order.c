@@ -130,18 +130,11 @@ static bool api_order_now(const struct api_peer *peer, const struct api_word *wo
     return plan_order(&peer->order, word->lane, &wait) == PLAN_ORDER_NOW;
 }
 
-static uint64_t api_order_add(struct api_peer *peer, const struct rail_request *r)
-{
-    if (r->len == sizeof(uint64_t) && r->kind != RAIL_KIND_WRITE)
-        return plan_overlap_add_atomic(&peer->overlap, r->remote_addr);
-    return plan_overlap_add(&peer->overlap, r->remote_addr, r->len);
-}
-
 bool api_order_accept(struct api_peer *peer, struct api_word *word)
 {
     struct braid_channel *ch = peer->channel;
     word->puts = peer->put.accepted;
-    word->ticket = api_order_add(peer, &word->request);
+    word->ticket = plan_overlap_add(&peer->overlap, word->request.remote_addr, word->request.len);
     peer->words_accepted++;
     ch->count.words++;
     bool marked = peer->fifo_marked == peer->fifo_head && api_order_handed(peer, word);
@@ -156,14 +149,14 @@ bool api_order_accept(struct api_peer *peer, struct api_word *word)
     return false;
 }
 
-/* A word op has been posted, or waits. What it and others have built leaves now. Where it waits for bulk that the lanes have no room
- * for, a pass that finds one drained will see to both. */
+/* A word op has been posted, or waits. What it and others have built leaves now. Where it waits for bulk that is left to the next pass, that
+ * one sees to both. */
 static void api_order_leave(struct api_peer *peer, const struct api_word *word, bool posted)
 {
-    if (!posted && peer->put.held && peer->fifo_marked != peer->fifo_head)
+    if (!posted && (peer->put.held || peer->put.later) && peer->fifo_marked != peer->fifo_head)
         return;
     if (!posted || word->kind == PLAN_WORD_MESSAGE || !api_idle(peer)) {
-        api_drive(peer, posted);
+        api_drive(peer, true);
         return;
     }
     peer->channel->count.lists++;

@@ -48,7 +48,9 @@ struct api_flow {
     uint64_t quantum;            /**< the largest of theirs */
     uint64_t slack_ns;           /**< plan_stripe_slack() */
     bool held;                   /**< lanes that were full kept bytes back at the last pump */
-    bool looked;                 /**< pick is of the lanes as they are, at pick.now_ns */
+    bool
+        later; /**< all lanes are busy for a while: what is accepted can wait for the pass that finds something ended */
+    bool looked; /**< pick is of the lanes as they are, at pick.now_ns */
     struct plan_pick pick;
     uint32_t acked_lanes;           /**< bit k: acked[k] is not 0 */
     uint64_t acked[PLAN_MAX_LANES]; /**< bytes acknowledged since the estimates were last brought up to date */

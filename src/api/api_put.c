@@ -138,7 +138,7 @@ int api_put_submit(const struct api_transfer *t, struct braid_done *done)
         (void)api_order_accept(peer, &word);
     }
     /* Where the lanes are full, it waits for a pass that finds one drained. */
-    if (!peer->put.held || plan.tail)
+    if (!(peer->put.held || peer->put.later) || plan.tail)
         api_drive(peer, plan.tail > 0);
     return 0;
 }
@@ -219,7 +219,7 @@ static inline bool api_put_quick(struct braid_channel *ch, int pe, const struct 
     api_bulk_append(flow, op, len);
     ch->count.puts++;
     /* Where the lanes are full, it waits for a pass that finds one drained. */
-    if (!flow->held)
+    if (!(flow->held || flow->later))
         api_drive(peer, false);
     return true;
 }

@@ -48,8 +48,7 @@ bool api_word_short(struct braid_channel *ch, int pe, const struct braid_remote 
     op = api_op_take(peer, NULL, done, 1);
     op->old = old;
     uint64_t count = ++peer->counts.posted[k];
-    uint64_t ticket = atomic ? plan_overlap_add_atomic(&peer->overlap, dst->addr)
-                             : plan_overlap_add(&peer->overlap, dst->addr, s->bytes);
+    uint64_t ticket = plan_overlap_add(&peer->overlap, dst->addr, s->bytes);
     peer->last_word[k] = count;
     plan_overlap_whole(&peer->overlap, ticket, k, count);
     peer->words_accepted++;
