@@ -275,7 +275,7 @@ static __attribute__((noinline)) uint64_t api_bulk_burst(struct api_peer *peer, 
     struct api_op *op = flow->head;
     struct rail_writer writer;
     uint64_t end = rail_write_begin(&writer, peer->lane[k], peer->max_msg, &bytes);
-    if (end == 0)
+    if (end == 0 || api_bulk_until_word(peer) == 0) /* the latter never is: words are marked as soon as they can be */
         return 0;
     budget = min_u64(budget, bytes);
     end += count;

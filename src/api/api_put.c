@@ -137,7 +137,7 @@ int api_put_submit(const struct api_transfer *t, struct braid_done *done)
         api_put_word(t, t->len - plan.tail, op, &word);
         (void)api_order_accept(peer, &word);
     }
-    /* Where the lanes are full, it waits for a pass that finds one drained. */
+    /* Where the lanes are full, or busy for a while, it waits for the pass that finds something ended. */
     if (!(peer->put.held || peer->put.later) || plan.tail)
         api_drive(peer, plan.tail > 0);
     return 0;
@@ -218,7 +218,7 @@ static inline bool api_put_quick(struct braid_channel *ch, int pe, const struct 
     op->plain = true;
     api_bulk_append(flow, op, len);
     ch->count.puts++;
-    /* Where the lanes are full, it waits for a pass that finds one drained. */
+    /* As in api_put_submit(). */
     if (!(flow->held || flow->later))
         api_drive(peer, false);
     return true;

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/** Embedded in its owner. One thread at a time. */
+/** Embedded in its owner. One thread at a time. Its memory is had at once and touched as objects are first used: what is given back is
+ *  taken first, so no more of it than were ever out at the same time. */
 struct pool {
     void *memory;
     void *free_list;

@@ -323,7 +323,7 @@ struct plan_stripe {
  * none was left (count < lanes with room also means that the rest is meant for lanes that have no room yet, because they
  * will still end sooner).
  *
- * While much is queued each lane with room gets its quantum, the one that ends what it has first before the others. Near the end of
+ * While much is queued each lane with room gets a piece of about its quantum, the one that ends what it has first before the others. Near the end of
  * the queue what is left is shared so that all lanes are predicted to end together, home later by home_lead_ns. Inner
  * cuts lie on multiples of PLAN_CUT_ALIGN of the remote address. No piece is below piece_min and none leaves a rest below
  * piece_min, unless len is or piece_max is less than twice piece_min.

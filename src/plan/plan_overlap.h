@@ -45,8 +45,8 @@ struct plan_overlap_entry {
     uint64_t fill[2]; /**< to a power of two bytes, so that an entry is found by a shift */
 };
 
-/** A range that holds entries whose addresses rise with their tickets; it may have gaps. Or, `same`: all have this one range, as
- *  a word's that is written again and again. */
+/** A range that holds entries whose addresses rise with their tickets; it may have gaps. Or, `same`: all have this one range, as one
+ *  that is written again and again. */
 struct plan_overlap_run {
     uint64_t first, last;
     uint32_t entries;
@@ -83,7 +83,8 @@ struct plan_overlap {
     /* Ops that did not fit: one range around all of them. */
     uint64_t lost_open; /**< not posted completely */
     bool lost;          /**< the fields below hold */
-    uint8_t fresh;      /**< what an op is that plan_overlap_append() takes: OPEN, or with one lane BOUND to that */
+    uint8_t
+        fresh; /**< what an op is that plan_overlap_append() and plan_overlap_apart() take: OPEN, or with one lane BOUND to that */
     uint64_t lost_first, lost_last;
     uint64_t lost_count[PLAN_COUNTS];
 };

@@ -99,7 +99,7 @@ static uint64_t plan_stripe_size(const struct plan_stripe_in *in, uint64_t at, u
     return take - (in->remote_addr + at + take) % PLAN_CUT_ALIGN;
 }
 
-/* The piece of a lane while much is queued. */
+/* What pieces of a lane are about as long as while much is queued. */
 static inline uint64_t plan_stripe_quantum(const struct plan_stripe_in *in, unsigned lane)
 {
     return max_u64(min_u64(in->lane[lane].quantum, PLAN_NO_LIMIT), plan_stripe_least(in));
