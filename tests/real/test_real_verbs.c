@@ -38,7 +38,9 @@ static int every_kind(struct real *r, int me)
         return -1;
     for (int to = 0; to < r->n; to++) {
         pairs_fill(p.bytes + SCRATCH, me, to, len);
-        if (pairs_do(&p, to, IBV_WR_RDMA_WRITE, SCRATCH, (size_t)me * BLOCK / 2, (uint32_t)len, 0))
+        /* That it has ended says nothing about memory; a READ behind it on its queue pair does. */
+        if (pairs_do(&p, to, IBV_WR_RDMA_WRITE, SCRATCH, (size_t)me * BLOCK / 2, (uint32_t)len, 0) ||
+            pairs_do(&p, to, IBV_WR_RDMA_READ, ANSWER, (size_t)me * BLOCK / 2, 8, 0))
             return -1;
     }
     if (real_barrier(r))

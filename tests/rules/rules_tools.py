@@ -4,14 +4,20 @@
 
   rules_tools.py SOURCE_ROOT BUILD_ROOT
 """
+import contextlib
+import importlib.util
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import rules
+
+sys.dont_write_bytecode = True
 
 
 def entry(stdout, result="OK", code=0):
@@ -49,6 +55,30 @@ def check_counts(tap, root, folder):
         last = output.splitlines()[-1] if output else ""
         tap.check(f"run-tests: {name}", [] if (last, status) == (want, want_status)
                   else [f"'{last}', status {status}; expected '{want}', status {want_status}"])
+
+
+def check_again(tap, root, folder):
+    """What failed by the clock is run once more, and that counts; what a sanitizer has reported, and all else, is not."""
+    os.makedirs(os.path.join(folder, "meson-logs"))
+    spec = importlib.util.spec_from_file_location("run_tests", os.path.join(root, "scripts/run-tests.py"))
+    run_tests = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(run_tests)
+    bad = "1..1\nnot ok 1 - a\n"
+    late = dict(entry(bad, "FAIL", 1), name="braid:real / late")
+    rows = ((late, True), (dict(late, name="braid:load / late"), True), (dict(late, name="braid:unit / late"), False),
+            (dict(late, name="braid:unit / real"), False), (dict(late, stderr="WARNING: ThreadSanitizer: data race"), False),
+            (dict(late, stdout=bad + "x.c:1: runtime error: y"), False), (dict(entry("1..1\nok 1 - a\n"), name="braid:real / good"), False))
+    tap.check("run-tests: what is run again", [f"{e['name']}: {not want}" for e, want in rows if run_tests.may_run_again(e) != want])
+    for result, code in (("OK", 0), ("FAIL", 1)):
+        second = dict(late, result=result, returncode=code, stdout="1..1\nok 1 - a\n" if code == 0 else bad)
+        fake = os.path.join(folder, "fake.py")
+        with open(fake, "w", encoding="utf-8") as f:
+            f.write(f"import sys\nopen({os.path.join(folder, 'meson-logs', 'again.json')!r}, 'w').write({json.dumps(second)!r})\n"
+                    "sys.exit(sys.argv[-1] != 'late')\n")
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            counts = run_tests.run_again(late, [sys.executable, fake], folder)
+        tap.check(f"run-tests: the second time counts: {result}", [] if counts == second and "again: " in said.getvalue()
+                  else [f"{counts}, said '{said.getvalue()}'"])
 
 
 def check_lint(tap, root, folder):
@@ -138,7 +168,7 @@ def check_deps(tap, root):
 def main():
     tap = rules.Tap()
     root = rules.source_root()
-    for part in (check_counts, check_lint, check_ci):
+    for part in (check_counts, check_again, check_lint, check_ci):
         with tempfile.TemporaryDirectory() as folder:
             part(tap, root, folder)
     check_deps(tap, root)
