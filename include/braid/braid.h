@@ -309,8 +309,8 @@ struct braid_done {
  * braid_quiet()). len 0 ends at once. At most 256 bytes are a word op: ordered behind all earlier puts, signals and
  * atomics of this channel to that peer. Larger ones are bulk: no order among them but where their bytes overlap (the
  * later wins), and from the option "stripe_min" up cut over all lanes. Bulk that the lanes do not take yet, or
- * will not need for a while, waits in software for the next progress, up to "bulk_depth" puts a peer. With the option "tail" the last 8 bytes of a bulk put become visible after
- * all others of it, so they can be polled. In order mode "drain" a word op blocks inside the call, as braid_quiet() does.
+ * will not need for a while, waits in software for the next progress, up to "bulk_depth" puts a peer. With the option
+ * "tail" the last 8 bytes of a bulk put become visible after all others of it, so they can be polled. In order mode "drain" a word op blocks inside the call, as braid_quiet() does.
  *
  * Returns 0; -EAGAIN (a queue is full, or 256 puts and word ops to that peer are not known to be visible yet); -EINVAL
  * for a bad channel, pe, key or length (over 2^30, or in one piece over the largest message of its port); -ERANGE where
@@ -454,9 +454,9 @@ int braid_progress(struct braid_channel *ch);
 int braid_progress_try(struct braid_channel *ch);
 
 /**
- * As braid_progress() where that last found something so long ago that lanes may soon run dry of what they hold, a round trip's worth: two thirds of
- * one, the shortest seen to another PE. Else 0 at once. For a caller with many ops at hand, as a proxy with a batch of requests: behind
- * each of them.
+ * As braid_progress() where that last found something so long ago that lanes may soon run dry of what they hold, a round
+ * trip's worth: two thirds of one, the shortest seen to another PE. Else 0 at once. For a caller with many ops at hand, as a
+ * proxy with a batch of requests: behind each of them.
  */
 int braid_progress_soon(struct braid_channel *ch);
 

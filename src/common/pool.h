@@ -12,8 +12,7 @@
 struct pool {
     void *memory;
     void *free_list;
-    unsigned char
-        *fresh; /* from here to end: never taken, so that the memory behind it is not touched before it is used */
+    unsigned char *fresh; /* from here to end: never taken, not even touched */
     unsigned char *end;
     size_t size; /* of an object, bytes */
 };

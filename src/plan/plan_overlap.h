@@ -36,8 +36,7 @@ struct plan_overlap_entry {
     uint64_t count;       /**< whole: it was the count-th on its lane */
     uint32_t lanes;       /**< else bit k: count[k][slot of the entry] holds, PLAN_MESSAGE included */
     struct plan_overlap_state {
-        uint8_t
-            run; /**< it lies in run[run]; PLAN_OVERLAP_RUNS: in none, so it is in the hash; above: a word's, see plan_overlap_word */
+        uint8_t run;  /**< it lies in run[run]; PLAN_OVERLAP_RUNS: in the hash; above: at a word's place */
         uint8_t how;  /**< enum plan_overlap_how */
         uint8_t lane; /**< BOUND, WHOLE: that one */
         uint8_t zero;
@@ -53,7 +52,8 @@ struct plan_overlap_run {
     bool same;
 };
 
-/** An aligned word of 8 bytes, as atomics and signals go to: all its entries have its range. Those of word[w] have PLAN_OVERLAP_RUNS + 1 + w for a run. */
+/** An aligned word of 8 bytes, as atomics and signals go to: all its entries have its range, and those of words_at[w] have
+ *  PLAN_OVERLAP_RUNS + 1 + w for a run. */
 struct plan_overlap_word {
     uint64_t addr;
     uint64_t entries; /**< 0: free */
@@ -83,8 +83,7 @@ struct plan_overlap {
     /* Ops that did not fit: one range around all of them. */
     uint64_t lost_open; /**< not posted completely */
     bool lost;          /**< the fields below hold */
-    uint8_t
-        fresh; /**< what an op is that plan_overlap_append() and plan_overlap_apart() take: OPEN, or with one lane BOUND to that */
+    uint8_t fresh;      /**< what an op is that goes the short way: OPEN, or with one lane BOUND to that */
     uint64_t lost_first, lost_last;
     uint64_t lost_count[PLAN_COUNTS];
 };

@@ -327,6 +327,16 @@ static void a_key_of_another_life_is_refused(void **state)
     braid_close(b);
 }
 
+/* One port, connected to oneself, with memory to write to. */
+static struct braid_channel *a_channel(struct braid **b, struct braid_mem **mem, struct braid_key *key)
+{
+    assert_int_equal(open_with("fake0", NULL, b), 0);
+    assert_int_equal(connect_to_self(*b), 0);
+    assert_int_equal(braid_mem_reg(*b, memory, sizeof(memory), NULL, mem), 0);
+    assert_int_equal(braid_mem_key(*mem, key), 0);
+    return braid_channel_at(*b, 0);
+}
+
 static void ops_are_checked_before_anything_is_posted(void **state)
 {
     (void)state;
@@ -334,12 +344,8 @@ static void ops_are_checked_before_anything_is_posted(void **state)
     struct braid_mem *mem;
     struct braid_key key;
     struct braid_done done = {0};
-    assert_int_equal(open_with("fake0", NULL, &b), 0);
-    assert_int_equal(connect_to_self(b), 0);
-    struct braid_channel *ch = braid_channel_at(b, 0);
+    struct braid_channel *ch = a_channel(&b, &mem, &key);
     assert_null(braid_channel_at(b, 1));
-    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
-    assert_int_equal(braid_mem_key(mem, &key), 0);
     struct braid_remote there = {(uintptr_t)memory, &key}, past = {(uintptr_t)memory + 4090, &key};
     struct braid_remote before = {(uintptr_t)memory - 1, &key}, none = {(uintptr_t)memory, NULL};
     struct braid_remote odd = {(uintptr_t)memory + 4, &key};
@@ -432,11 +438,7 @@ static void words_behind_a_good_one_are_checked_too(void **state)
     struct braid_mem *mem;
     struct braid_key key;
     struct braid_done done = {0};
-    assert_int_equal(open_with("fake0", NULL, &b), 0);
-    assert_int_equal(connect_to_self(b), 0);
-    struct braid_channel *ch = braid_channel_at(b, 0);
-    assert_int_equal(braid_mem_reg(b, memory, sizeof(memory), NULL, &mem), 0);
-    assert_int_equal(braid_mem_key(mem, &key), 0);
+    struct braid_channel *ch = a_channel(&b, &mem, &key);
     struct braid_key foreign = key;
     foreign.bytes[16] ^= 1; /* of the context's cookie */
     struct braid_remote there = {(uintptr_t)memory, &key};
